@@ -1,0 +1,182 @@
+"""What the application needs of the world, as protocols. The adapters implement them; the wiring hands them in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from service.domain.bisection import (
+    Bisection,
+    Build,
+    Commit,
+    Event,
+    Message,
+    Node,
+    Probe,
+    Reproduction,
+)
+from service.domain.lifecycle import BisectionState, BuildState, ProbeState
+from service.domain.recipe import Network, Recipe, SandboxKind
+from service.search.graph import Range
+
+
+class Transaction(Protocol):
+    """One database transaction: everything in it is kept, or nothing is. Rows come and go as frozen dataclasses."""
+
+    def add_bisection(self, bisection: Bisection) -> None: ...
+    def bisection(self, id: str, *, lock: bool = False) -> Bisection:
+        """Errors: NotFound. With `lock` no other transaction may hold this bisection until this one ends."""
+
+    def save_bisection(self, bisection: Bisection) -> None: ...
+    def bisections(self, states: Collection[BisectionState] = (), *, limit: int = 100) -> tuple[Bisection, ...]:
+        """Newest first; of every state when none is named."""
+
+    def add_probe(self, probe: Probe) -> None: ...
+    def probe(self, id: str) -> Probe:
+        """Errors: NotFound."""
+
+    def save_probe(self, probe: Probe) -> None: ...
+    def probes(self, bisection_id: str) -> tuple[Probe, ...]:
+        """By number."""
+
+    def probes_in(self, states: Collection[ProbeState]) -> tuple[Probe, ...]:
+        """Of all bisections, oldest first."""
+
+    def probes_of_build(self, key: str) -> tuple[Probe, ...]:
+        """Those in state `building` that wait for this build."""
+
+    def build(self, key: str, *, lock: bool = False) -> Build | None: ...
+    def save_build(self, build: Build) -> None:
+        """Adds it or replaces the row of the same key."""
+
+    def builds_in(self, states: Collection[BuildState]) -> tuple[Build, ...]: ...
+    def add_event(self, bisection_id: str, at: datetime, kind: str, data: dict[str, object]) -> None: ...
+    def events(self, bisection_id: str, *, after: int = 0, limit: int = 1000) -> tuple[Event, ...]:
+        """By id, those with a greater id than `after`."""
+
+    def post(self, message: Message, at: datetime) -> None:
+        """Into the outbox. A message whose key is there already is not posted again."""
+
+    def undelivered(self, *, limit: int = 100) -> tuple[Message, ...]:
+        """Oldest first."""
+
+    def delivered(self, key: str, at: datetime) -> None: ...
+    def save_node(self, node: Node) -> None: ...
+    def nodes(self) -> tuple[Node, ...]: ...
+
+
+class Bisections(Protocol):
+    def transaction(self) -> AbstractContextManager[Transaction]:
+        """Commits on leaving, rolls back on any exception. Writers on SQLite take the lock at once (BEGIN IMMEDIATE)."""
+
+
+class History(Protocol):
+    """Repositories as local mirrors. Every SHA that comes out is full."""
+
+    def refresh(self, repo: str, *, have: Collection[str] = ()) -> None:
+        """Clones the mirror, or fetches into it unless it already holds every ref of `have` that is a full SHA.
+
+        Errors: RepositoryUnavailable (refused transport, does not exist, needs a password), and then no mirror is left.
+        """
+
+    def resolve(self, repo: str, ref: str, *, field: str) -> Commit:
+        """Errors: UnknownRef, AmbiguousRef (lists the candidates), BadRequest for what is no ref at all."""
+
+    def merge_base(self, repo: str, a: str, b: str) -> str | None: ...
+    def range(self, repo: str, good: tuple[str, ...], bad: str, *, first_parent: bool = False) -> Range:
+        """Ancestors of `bad` (itself included) that are no ancestors of any `good`. Kept in memory for the next call."""
+
+    def commits(self, repo: str, shas: Collection[str]) -> dict[str, Commit]: ...
+    def mirror(self, repo: str) -> str:
+        """Path of the bare mirror."""
+
+
+@dataclass(frozen=True)
+class SandboxOrder:
+    kind: SandboxKind
+    image: str | None
+    network: Network
+
+
+@dataclass(frozen=True)
+class BuildOrder:
+    key: str
+    attempt: int
+    repo: str
+    mirror: str
+    sha: str
+    command: str
+    env: dict[str, str]
+    sandbox: SandboxOrder
+    timeout_s: float
+
+
+@dataclass(frozen=True)
+class ProbeOrder:
+    bisection: str
+    probe: str
+    attempt: int
+    repo: str
+    mirror: str
+    sha: str
+    wheel: str | None
+    wheel_sha256: str | None
+    reproduction: Reproduction
+    env: dict[str, str]
+    sandbox: SandboxOrder
+    timeout_s: float
+
+
+class QueueUnavailable(Exception):
+    """The broker cannot be reached now; what was to be sent stays in the outbox."""
+
+
+class ProbeQueue(Protocol):
+    """The way to the workers. Sending may raise QueueUnavailable and may be repeated without harm."""
+
+    def send_prepare(self, bisection_id: str) -> None: ...
+    def send_build(self, order: BuildOrder) -> None: ...
+    def send_probe(self, order: ProbeOrder) -> None: ...
+    def cancel(self, kind: str, id: str, attempt: int) -> None: ...
+    def under_way(self, kind: str, id: str, attempt: int) -> bool:
+        """The order lies in the queue, or a worker holds its lease."""
+
+
+class ArtifactStore(Protocol):
+    def read(self, path: str) -> Iterator[bytes]:
+        """In pieces. Errors: NotFound."""
+
+
+class Clock(Protocol):
+    def now(self) -> datetime:
+        """Aware, UTC."""
+
+
+class Ids(Protocol):
+    def new(self) -> str:
+        """A fresh id for a bisection, short enough to type."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What this service allows: set by its operator."""
+
+    sandboxes: frozenset[SandboxKind]
+    default_sandbox: SandboxKind
+    script_bytes: int = 256 * 1024
+    width: int = 64
+
+
+@dataclass(frozen=True)
+class Ports:
+    bisections: Bisections
+    history: History
+    queue: ProbeQueue
+    artifacts: ArtifactStore
+    clock: Clock
+    ids: Ids
+    recipes: dict[str, Recipe]
+    policy: Policy = field(default_factory=lambda: Policy(frozenset(SandboxKind), SandboxKind.PROCESS))

@@ -1,0 +1,71 @@
+"""What a user can get wrong. Each error names the value and the next step; a door turns it into its own form."""
+
+from __future__ import annotations
+
+
+class UserError(Exception):
+    """Base: `slug` is the stable name of the problem, `status` its HTTP status, `field` the part of the request it is about."""
+
+    slug = "bad-request"
+    title = "The request cannot be used"
+    status = 422
+
+    def __init__(self, detail: str, *, value: str = "", field: str = "", advice: str = "") -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.value = value[:200]
+        self.field = field
+        self.advice = advice
+
+
+class BadRequest(UserError):
+    pass
+
+
+class NotFound(UserError):
+    slug = "not-found"
+    title = "There is no such thing"
+    status = 404
+
+
+class NotNow(UserError):
+    """The thing exists, but not in a state that allows this."""
+
+    slug = "conflict"
+    title = "Not possible in this state"
+    status = 409
+
+
+class TooLarge(UserError):
+    slug = "too-large"
+    title = "Too large"
+    status = 413
+
+
+class Refusal(UserError):
+    """Base of all that shows only after submission: the bisection ends as `refused` with this problem."""
+
+
+class RepositoryUnavailable(Refusal):
+    slug = "repository-unavailable"
+    title = "The repository cannot be read"
+
+
+class UnknownRef(Refusal):
+    slug = "unknown-ref"
+    title = "Not in the repository"
+
+
+class AmbiguousRef(Refusal):
+    slug = "ambiguous-ref"
+    title = "More than one commit begins like this"
+
+
+class BadRange(Refusal):
+    slug = "bad-range"
+    title = "There is nothing between good and bad"
+
+
+class BadEnds(Refusal):
+    slug = "bad-ends"
+    title = "The two ends do not differ"

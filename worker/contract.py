@@ -1,0 +1,217 @@
+"""What passes between the control plane and a worker: orders out, outcomes back, and the names of both.
+
+Plain data only. Every message carries `version`; a worker or a service that reads another version refuses it by name.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+VERSION = 1
+
+
+class Task(StrEnum):
+    """Celery task names. The first two run on workers, the others on the control worker."""
+
+    BUILD = "firstbad.build"
+    PROBE = "firstbad.probe"
+    PREPARE = "firstbad.prepare"
+    STARTED = "firstbad.started"
+    BUILT = "firstbad.built"
+    PROBED = "firstbad.probed"
+    NODE = "firstbad.node"
+
+
+class Queue(StrEnum):
+    CONTROL = "control"
+    BUILD = "build"
+    PROBE = "probe.cpu"
+
+
+#: Seconds after which a lease that was not renewed is gone, and how often a worker renews it.
+LEASE_S = 30
+RENEW_S = 5
+
+
+def lease_key(kind: str, id: str, attempt: int) -> str:
+    """Redis key, kept alive by the worker for as long as it works on that attempt."""
+    return f"firstbad:lease:{kind}:{id}:{attempt}"
+
+
+def sent_key(kind: str, id: str, attempt: int) -> str:
+    """Redis key, set with the order and removed when a worker takes it: while it lives the order is under way."""
+    return f"firstbad:sent:{kind}:{id}:{attempt}"
+
+
+def cancel_key(kind: str, id: str, attempt: int) -> str:
+    """Redis key, set by the service; a worker that sees it stops that attempt and reports nothing."""
+    return f"firstbad:cancel:{kind}:{id}:{attempt}"
+
+
+def taken_key(kind: str, id: str, attempt: int) -> str:
+    """Redis key, set once by the worker that takes an attempt, so that a second delivery of the order is dropped."""
+    return f"firstbad:taken:{kind}:{id}:{attempt}"
+
+
+class Message(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Source(Message):
+    """One commit of a repository. `mirror` is a bare repository on a disk that this node may share with the service."""
+
+    repo: str
+    sha: str
+    mirror: str | None = None
+
+
+class Sandbox(Message):
+    kind: Literal["docker", "process"]
+    image: str | None = None
+    network: Literal["none", "bridge"] = "none"
+
+
+class Limits(Message):
+    timeout_s: float
+    log_cap_bytes: int = 64 * 1024 * 1024
+    memory_bytes: int | None = None
+    pids: int = 4096
+
+
+class Serve(Message):
+    command: str
+    within_s: float
+    ready_http: str | None = None
+    ready_log: str | None = None
+    port: int = 8000
+
+
+class Reproduction(Message):
+    """Either `script`, or `serve` with an optional `check`. `failure`: text that a log must hold, reported as a fact."""
+
+    script: str | None = None
+    serve: Serve | None = None
+    check: str | None = None
+    failure: str | None = None
+
+
+class BuildOrder(Message):
+    """Build one wheel from `source`; `command` leaves exactly one `*.whl` in the folder named by $FIRSTBAD_OUT."""
+
+    version: int = VERSION
+    key: str
+    attempt: int
+    source: Source
+    command: str
+    env: dict[str, str] = {}
+    sandbox: Sandbox
+    limits: Limits
+
+
+class ProbeOrder(Message):
+    """Try one commit once. `wheel`, a path in the store, is installed first; without it the source tree is used."""
+
+    version: int = VERSION
+    bisection: str
+    probe: str
+    attempt: int
+    source: Source
+    wheel: str | None = None
+    wheel_sha256: str | None = None
+    reproduction: Reproduction
+    env: dict[str, str] = {}
+    sandbox: Sandbox
+    limits: Limits
+
+
+class Phase(Message):
+    """A part of a run: fetch, install, start, ready, check or script. Seconds since the run began, and how long."""
+
+    name: str
+    at_s: float
+    seconds: float
+
+
+class Log(Message):
+    """Where the log lies in the store; `bytes` is what the run wrote, of which the middle was left out when `cut`."""
+
+    path: str
+    bytes: int
+    cut: bool = False
+    last_lines: tuple[str, ...] = ()
+
+
+class Fault(Message):
+    """What the node or we did wrong, never held against a commit. `kind` is a slug; `advice` is for an operator."""
+
+    kind: str
+    message: str
+    advice: str = ""
+
+
+class Outcome(Message):
+    """The facts of one run. `ended_in` names the phase that `exit_status` or `signal` belong to."""
+
+    exit_status: int | None = None
+    signal: int | None = None
+    ready: bool | None = None
+    timed_out: bool = False
+    out_of_memory: bool = False
+    ended_in: str
+    phases: tuple[Phase, ...] = ()
+    log: Log | None = None
+    failure_seen: str | None = None
+    environment: dict[str, str] = {}
+
+
+class Started(Message):
+    version: int = VERSION
+    kind: Literal["build", "probe"]
+    id: str
+    attempt: int
+    node: str
+
+
+class ProbeResult(Message):
+    """Exactly one of `outcome` and `fault`."""
+
+    version: int = VERSION
+    probe: str
+    attempt: int
+    node: str
+    outcome: Outcome | None = None
+    fault: Fault | None = None
+
+
+class Wheel(Message):
+    name: str
+    path: str
+    bytes: int
+    sha256: str
+
+
+class BuildResult(Message):
+    """Exactly one of `wheel` (built), `failure` (the commit does not build: the run's facts) and `fault`."""
+
+    version: int = VERSION
+    key: str
+    attempt: int
+    node: str
+    seconds: float
+    wheel: Wheel | None = None
+    failure: Outcome | None = None
+    fault: Fault | None = None
+    log: Log | None = None
+
+
+class NodeReport(Message):
+    """Sent when a worker starts (`booted`), then as a heartbeat, and when it leaves."""
+
+    version: int = VERSION
+    node: str
+    event: Literal["booted", "alive", "left"]
+    slots: int
+    facts: dict[str, str] = {}
