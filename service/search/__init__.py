@@ -1,0 +1,22 @@
+"""The search for the first bad commit. Pure: the same inputs give the same answer, nothing is read or written."""
+
+from service.search.choice import likely_next, next_probes, redundant
+from service.search.conclusion import Conclusion, Contradiction, Found, Searching, Suspects, conclusion
+from service.search.evidence import Evidence, Observation, Verdict
+from service.search.graph import Range
+
+__all__ = [
+    "Conclusion",
+    "Contradiction",
+    "Evidence",
+    "Found",
+    "Observation",
+    "Range",
+    "Searching",
+    "Suspects",
+    "Verdict",
+    "conclusion",
+    "likely_next",
+    "next_probes",
+    "redundant",
+]
