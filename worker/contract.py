@@ -90,7 +90,7 @@ class Serve(Message):
 
 
 class Reproduction(Message):
-    """Either `script`, or `serve` with an optional `check`. `failure`: text that a log must hold, reported as a fact."""
+    """Either `script`, or `serve` with an optional `check`. `failure`: text to look for in the log."""
 
     script: str | None = None
     serve: Serve | None = None

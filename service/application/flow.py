@@ -1,1 +1,218 @@
-"""The public functions of the application: each opens its transactions and joins the steps. The doors call only these."""
+"""The public functions of the application: each opens its transactions and joins the steps. Doors call only these."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from service.application import cancel, queries, record, sweep, wording
+from service.application import prepare as preparation
+from service.application import report as reports
+from service.application.advance import ADVANCING, advance
+from service.application.outbox import Posted, Recorder, compose
+from service.application.ports import Ports, QueueUnavailable, Transaction
+from service.application.queries import LogStream
+from service.application.report import Report
+from service.application.submit import Submission, complete
+from service.domain.bisection import Bisection, Event, Message, Node, Probe, Problem
+from service.domain.errors import UserError
+from service.domain.lifecycle import LIVE_BISECTIONS, BisectionState, moved
+from service.domain.results import BuildReport, ProbeReport
+from service.search.graph import Range
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Flow:
+    ports: Ports
+
+    # What a door asks for
+
+    def submit(self, submission: Submission, submitter: str) -> Bisection:
+        """Errors: BadRequest, TooLarge. What needs the repository is checked later and ends as `refused`."""
+        request = complete(submission, self.ports.recipes, self.ports.policy)
+        self.ports.history.check(request.repo)
+        now = self.ports.clock.now()
+        bisection = Bisection(self.ports.ids.new(), BisectionState.QUEUED, request, submitter, now, now)
+        with self._work() as tx:
+            tx.add_bisection(bisection)
+            tx.add_event(bisection.id, now, "state", {"state": str(bisection.state), "by": submitter})
+            tx.post(Message("prepare", f"prepare:{bisection.id}", {"id": bisection.id}), now)
+        return bisection
+
+    def cancel(self, id: str, by: str) -> Bisection:
+        """Errors: NotFound; NotNow when it has ended otherwise."""
+        with self._work() as tx:
+            return cancel.bisection(tx, tx.bisection(id, lock=True), by, self.ports.clock.now())
+
+    def bisection(self, id: str) -> Bisection:
+        with self.ports.bisections.transaction() as tx:
+            return tx.bisection(id)
+
+    def bisections(self, states: Collection[BisectionState] = (), limit: int = 50) -> tuple[Bisection, ...]:
+        with self.ports.bisections.transaction() as tx:
+            return tx.bisections(states, limit=limit)
+
+    def probes(self, id: str) -> tuple[Probe, ...]:
+        with self.ports.bisections.transaction() as tx:
+            tx.bisection(id)
+            return tx.probes(id)
+
+    def probe(self, id: str) -> Probe:
+        with self.ports.bisections.transaction() as tx:
+            return tx.probe(id)
+
+    def report(self, id: str) -> Report:
+        with self.ports.bisections.transaction() as tx:
+            bisection, probes = tx.bisection(id), tx.probes(id)
+        wanted = reports.wanted_commits(bisection, probes)
+        commits = self.ports.history.commits(bisection.request.repo, wanted) if wanted else {}
+        return reports.report(bisection, probes, commits)
+
+    def log(self, probe_id: str) -> LogStream:
+        """Errors: NotFound; NotNow while the probe still runs."""
+        with self.ports.bisections.transaction() as tx:
+            found = queries.log_of(tx.probe(probe_id))
+        return LogStream(found.path, self.ports.artifacts.read(found.path), found.bytes)
+
+    def events(self, id: str, after: int = 0) -> tuple[Event, ...]:
+        with self.ports.bisections.transaction() as tx:
+            tx.bisection(id)
+            return tx.events(id, after=after)
+
+    def nodes(self) -> tuple[Node, ...]:
+        with self.ports.bisections.transaction() as tx:
+            return tx.nodes()
+
+    def health(self) -> dict[str, str]:
+        """Each part with "ok" or why it is not."""
+        with self.ports.bisections.transaction() as tx:
+            nodes = tx.nodes()
+        return queries.health(nodes, self.ports.queue.trouble(), self.ports.clock.now())
+
+    # What an entry passes on
+
+    def prepare(self, id: str) -> None:
+        """Looks the commits up and starts with the ends. Done again, it finds the bisection prepared."""
+        with self._work() as tx:
+            bisection = tx.bisection(id, lock=True)
+            if bisection.state not in (BisectionState.QUEUED, BisectionState.PREPARING):
+                return
+            if bisection.state is BisectionState.QUEUED:
+                self._to(tx, bisection, BisectionState.PREPARING)
+        try:
+            prepared = preparation.prepare(self.ports.history, bisection.request)
+        except UserError as error:
+            self._end(id, BisectionState.REFUSED, wording.problem_of(error))
+        else:
+            self._begin(id, prepared)
+
+    def failed(self, id: str, error: BaseException) -> None:
+        """We broke in the middle of this bisection: say so instead of letting it hang."""
+        self._end(id, BisectionState.FAILED, wording.internal_error(error))
+
+    def started(self, kind: str, id: str, attempt: int, node: str) -> None:
+        note = record.probe_started if kind == "probe" else record.build_started
+        with self._work() as tx:
+            note(tx, id, attempt, node, self.ports.clock.now())
+
+    def probed(self, report: ProbeReport) -> None:
+        id = report.probe.rpartition(".")[0]
+        range_ = self._range(id)
+        with self._work() as tx:
+            bisection = tx.bisection(id, lock=True)
+            record.probe_ended(tx, report, self.ports.clock.now())
+            if range_ is not None:
+                advance(tx, bisection, range_, self.ports.clock.now())
+
+    def built(self, report: BuildReport) -> None:
+        with self._work() as tx:
+            touched = record.build_ended(tx, report, self.ports.clock.now())
+        self._advance_all(touched)
+
+    def node(self, node: Node, booted: bool) -> None:
+        with self._work() as tx:
+            tx.save_node(node)
+            touched = sweep.node_restarted(tx, node.name, self.ports.clock.now()) if booted else frozenset()
+        self._advance_all(touched)
+
+    def sweep(self) -> None:
+        """Mends what was lost on the way. Safe at any time, from several processes at once. Errors: QueueUnavailable."""
+        with self.ports.bisections.transaction() as tx:
+            pending = tuple(compose(tx, message, self.ports.history) for message in tx.undelivered())
+            carried = sweep.carried(tx)
+            live = tx.bisections(ADVANCING, limit=1000)
+        self._deliver(pending)
+        missing = sweep.missing(carried, self.ports.queue)
+        with self._work() as tx:
+            touched = sweep.put_back(tx, carried, missing, self.ports.clock.now())
+        self._advance_all(touched | {bisection.id for bisection in live})
+
+    # How it is done
+
+    @contextmanager
+    def _work(self) -> Iterator[Transaction]:
+        """A transaction whose messages are sent once it is committed; what cannot be sent waits for the sweep."""
+        with self.ports.bisections.transaction() as tx:
+            recorder = Recorder(tx)
+            yield recorder
+            posted = tuple(compose(tx, message, self.ports.history) for message in recorder.posted)
+        self._deliver(posted)
+
+    def _deliver(self, posted: tuple[Posted, ...]) -> None:
+        sent = []
+        for item in posted:
+            try:
+                item.send(self.ports.queue)
+            except QueueUnavailable as error:
+                log.warning("%s stays in the outbox: %s", item.message.key, error)
+                break
+            sent.append(item.message.key)
+        if sent:
+            with self.ports.bisections.transaction() as tx:
+                for key in sent:
+                    tx.delivered(key, self.ports.clock.now())
+
+    def _range(self, id: str) -> Range | None:
+        """None before the bisection is prepared."""
+        bisection = self.bisection(id)
+        if bisection.bad_sha is None:
+            return None
+        request = bisection.request
+        return self.ports.history.range(
+            request.repo, bisection.good_shas, bisection.bad_sha, first_parent=request.first_parent
+        )
+
+    def _begin(self, id: str, prepared: preparation.Prepared) -> None:
+        with self._work() as tx:
+            bisection = tx.bisection(id, lock=True)
+            if bisection.state is not BisectionState.PREPARING:
+                return
+            size = len(prepared.range)
+            known = replace(bisection, good_shas=prepared.good_shas, bad_sha=prepared.bad_sha, notes=prepared.notes)
+            known = replace(known, candidates=size, candidates_left=size)
+            advance(tx, self._to(tx, known, BisectionState.CHECKING_ENDS), prepared.range, self.ports.clock.now())
+
+    def _end(self, id: str, state: BisectionState, problem: Problem) -> None:
+        now = self.ports.clock.now()
+        with self._work() as tx:
+            bisection = tx.bisection(id, lock=True)
+            if bisection.state in LIVE_BISECTIONS:
+                self._to(tx, replace(bisection, problem=problem, ended_at=now), state)
+
+    def _to(self, tx: Transaction, bisection: Bisection, state: BisectionState) -> Bisection:
+        now = self.ports.clock.now()
+        changed = replace(bisection, state=moved(bisection.state, state), updated_at=now)
+        tx.save_bisection(changed)
+        tx.add_event(bisection.id, now, "state", {"state": str(state)})
+        return changed
+
+    def _advance_all(self, ids: Collection[str]) -> None:
+        for id in ids:
+            range_ = self._range(id)
+            if range_ is not None:
+                with self._work() as tx:
+                    advance(tx, tx.bisection(id, lock=True), range_, self.ports.clock.now())

@@ -70,11 +70,14 @@ class Transaction(Protocol):
 
 class Bisections(Protocol):
     def transaction(self) -> AbstractContextManager[Transaction]:
-        """Commits on leaving, rolls back on any exception. Writers on SQLite take the lock at once (BEGIN IMMEDIATE)."""
+        """Commits on leaving, rolls back on any exception. On SQLite it takes the write lock at once."""
 
 
 class History(Protocol):
     """Repositories as local mirrors. Every SHA that comes out is full."""
+
+    def check(self, repo: str) -> None:
+        """Whether such a repository may be read at all, without reading it. Errors: RepositoryUnavailable."""
 
     def refresh(self, repo: str, *, have: Collection[str] = ()) -> None:
         """Clones the mirror, or fetches into it unless it already holds every ref of `have` that is a full SHA.
@@ -87,7 +90,7 @@ class History(Protocol):
 
     def merge_base(self, repo: str, a: str, b: str) -> str | None: ...
     def range(self, repo: str, good: tuple[str, ...], bad: str, *, first_parent: bool = False) -> Range:
-        """Ancestors of `bad` (itself included) that are no ancestors of any `good`. Kept in memory for the next call."""
+        """`bad` and its ancestors that are no ancestors of any `good`. Kept in memory for the next call."""
 
     def commits(self, repo: str, shas: Collection[str]) -> dict[str, Commit]: ...
     def mirror(self, repo: str) -> str:
@@ -143,6 +146,9 @@ class ProbeQueue(Protocol):
     def cancel(self, kind: str, id: str, attempt: int) -> None: ...
     def under_way(self, kind: str, id: str, attempt: int) -> bool:
         """The order lies in the queue, or a worker holds its lease."""
+
+    def trouble(self) -> str | None:
+        """Why the broker cannot be reached, None when it can."""
 
 
 class ArtifactStore(Protocol):

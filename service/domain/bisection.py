@@ -21,7 +21,7 @@ class Purpose(StrEnum):
 
 @dataclass(frozen=True)
 class Serve:
-    """A server under test: ready when `ready_http` answers 200 or `ready_log` is printed, `within_s` seconds of its start."""
+    """A server under test, ready when `ready_http` answers 200 or `ready_log` is printed within `within_s` seconds."""
 
     command: str
     ready_http: str | None = None
@@ -44,7 +44,7 @@ class Reproduction:
 class Request:
     """What a user asked for, complete and checked. `good` and `bad` are as they were written.
 
-    `width`: probes in flight at most. `timeout_s`: of one run, seconds. `hang_is_bad`: our time-out is the failure itself.
+    `width`: probes in flight at most. `timeout_s`: of one run. `hang_is_bad`: our time-out is the failure itself.
     """
 
     repo: str
@@ -73,7 +73,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Answer:
-    """One commit (`found`) or several (`suspects`); `why` says what the answer stands on or why it is not one commit."""
+    """One commit (`found`) or several (`suspects`); `why` says what it stands on, or why it is not one commit."""
 
     shas: tuple[str, ...]
     why: str
@@ -101,7 +101,7 @@ class Bisection:
 
 @dataclass(frozen=True)
 class Probe:
-    """One commit tried once. `attempt` is the fencing token of its last dispatch; `faults` those of all attempts, oldest first.
+    """One commit tried once. `attempt` is the fencing token of its last dispatch; `faults` are of all attempts.
 
     `silent_since`: when a sweep first found the lease of a running attempt missing.
     """

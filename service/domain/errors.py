@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class UserError(Exception):
-    """Base: `slug` is the stable name of the problem, `status` its HTTP status, `field` the part of the request it is about."""
+    """Base. `slug`: the problem's stable name; `status`: of HTTP; `field`: the part of the request it is about."""
 
     slug = "bad-request"
     title = "The request cannot be used"

@@ -18,7 +18,7 @@ class Network(StrEnum):
 
 @dataclass(frozen=True)
 class Recipe:
-    """Without `build_command` nothing is built: the reproduction runs in the commit's source tree, as with `git bisect run`.
+    """Without `build_command` nothing is built: the reproduction runs in the source tree, as with `git bisect run`.
 
     `env` values may hold `{sha}`, the commit's full id.
     """

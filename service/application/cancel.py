@@ -1,0 +1,66 @@
+"""Stopping what runs: a whole bisection at a person's word, or one probe that became worthless."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from service.application.ports import Transaction
+from service.domain.bisection import Bisection, Build, Message, Probe
+from service.domain.errors import NotNow
+from service.domain.lifecycle import (
+    LIVE_BISECTIONS,
+    LIVE_BUILDS,
+    LIVE_PROBES,
+    BisectionState,
+    BuildState,
+    ProbeState,
+    moved,
+)
+
+
+def bisection(tx: Transaction, found: Bisection, by: str, now: datetime) -> Bisection:
+    """Errors: NotNow when it has ended otherwise."""
+    if found.state is BisectionState.CANCELLED:
+        return found
+    if found.state not in LIVE_BISECTIONS:
+        raise NotNow(
+            f"bisection {found.id} has ended already: {found.state}",
+            value=found.id,
+            advice=f"read its answer with firstbad show {found.id}",
+        )
+    for live in tx.probes(found.id):
+        if live.state in LIVE_PROBES:
+            probe(tx, live, now, f"cancelled by {by}")
+    state = moved(found.state, BisectionState.CANCELLED)
+    cancelled = replace(found, state=state, updated_at=now, ended_at=now)
+    tx.save_bisection(cancelled)
+    tx.add_event(found.id, now, "state", {"state": str(cancelled.state), "by": by})
+    return cancelled
+
+
+def probe(tx: Transaction, live: Probe, now: datetime, reason: str) -> Probe:
+    ended = replace(live, state=moved(live.state, ProbeState.CANCELLED), finished_at=now, reason=reason)
+    tx.save_probe(ended)
+    if live.state in (ProbeState.QUEUED, ProbeState.RUNNING):
+        tx.post(_stop("probe", live.id, live.attempt), now)
+    if live.state is ProbeState.BUILDING and live.build_key is not None:
+        _release_build(tx, live.build_key, now)
+    return ended
+
+
+def _release_build(tx: Transaction, key: str, now: datetime) -> None:
+    """A build that nobody waits for any more is stopped as well."""
+    build = tx.build(key, lock=True)
+    if build is None or build.state not in LIVE_BUILDS or tx.probes_of_build(key):
+        return
+    tx.save_build(_cancelled(build, now))
+    tx.post(_stop("build", key, build.attempt), now)
+
+
+def _cancelled(build: Build, now: datetime) -> Build:
+    return replace(build, state=moved(build.state, BuildState.CANCELLED), finished_at=now)
+
+
+def _stop(kind: str, id: str, attempt: int) -> Message:
+    return Message("cancel", f"cancel:{kind}:{id}:{attempt}", {"kind": kind, "id": id, "attempt": attempt})

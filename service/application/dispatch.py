@@ -1,0 +1,125 @@
+"""From a planned probe to an order under way: its build first, then the probe itself, by way of the outbox."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from datetime import datetime
+
+from service.application.judge import judge_build_failure
+from service.application.ports import BuildOrder, ProbeOrder, SandboxOrder, Transaction
+from service.domain.bisection import Bisection, Build, Message, Probe, Request
+from service.domain.lifecycle import LIVE_BUILDS, BuildState, ProbeState, moved
+from service.domain.recipe import Network, SandboxKind
+
+
+def build_key(request: Request, sha: str) -> str:
+    """The same for all requests whose wheel of this commit would be the same."""
+    recipe = request.recipe
+    image = recipe.image if request.sandbox is SandboxKind.DOCKER else None
+    parts = [request.repo, sha, recipe.build_command, request.sandbox, image, sorted(recipe.env.items())]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+def dispatch(tx: Transaction, bisection: Bisection, probe: Probe, now: datetime) -> Probe:
+    """A planned probe's next move: queued when it needs no wheel or has one, else its build is asked for."""
+    if bisection.request.recipe.build_command is None:
+        return queue_probe(tx, probe, now)
+    key = build_key(bisection.request, probe.sha)
+    build = tx.build(key, lock=True)
+    waiting = replace(probe, build_key=key)
+    if build is None or build.state in (BuildState.FAULTED, BuildState.CANCELLED):
+        queue_build(tx, build or _new_build(bisection, probe.sha, key, now), now)
+    elif build.state not in LIVE_BUILDS:
+        return after_build(tx, waiting, build, now)
+    waiting = replace(waiting, state=moved(waiting.state, ProbeState.BUILDING))
+    tx.save_probe(waiting)
+    return waiting
+
+
+def after_build(tx: Transaction, probe: Probe, build: Build, now: datetime) -> Probe:
+    """What a probe does once its build has ended: it is queued, or skipped, or shares the build's faults."""
+    if build.state is BuildState.BUILT:
+        return queue_probe(tx, probe, now)
+    if build.state is BuildState.FAILED and build.failure is not None:
+        judgement = judge_build_failure(build.failure)
+        ended = replace(probe, outcome=build.failure, verdict=judgement.verdict, reason=judgement.reason)
+        ended = replace(ended, state=moved(probe.state, ProbeState.JUDGED), finished_at=now, node=build.node)
+        tx.save_probe(ended)
+        return ended
+    raise ValueError(f"build {build.key} has not ended: {build.state}")
+
+
+def queue_probe(tx: Transaction, probe: Probe, now: datetime) -> Probe:
+    """A new attempt: whatever an older one still reports is stale from here on."""
+    queued = replace(
+        probe,
+        state=moved(probe.state, ProbeState.QUEUED),
+        attempt=probe.attempt + 1,
+        queued_at=now,
+        started_at=None,
+        silent_since=None,
+        node=None,
+    )
+    tx.save_probe(queued)
+    key = f"probe:{queued.id}:{queued.attempt}"
+    tx.post(Message("probe", key, {"id": queued.id, "attempt": queued.attempt}), now)
+    return queued
+
+
+def queue_build(tx: Transaction, build: Build, now: datetime) -> Build:
+    queued = replace(
+        build,
+        state=moved(build.state, BuildState.QUEUED),
+        attempt=build.attempt + 1,
+        queued_at=now,
+        started_at=None,
+        silent_since=None,
+        node=None,
+    )
+    tx.save_build(queued)
+    key = f"build:{queued.key}:{queued.attempt}"
+    tx.post(Message("build", key, {"id": queued.key, "attempt": queued.attempt}), now)
+    return queued
+
+
+def _new_build(bisection: Bisection, sha: str, key: str, now: datetime) -> Build:
+    return Build(key, BuildState.QUEUED, bisection.request.repo, sha, bisection.id, now)
+
+
+def build_order(build: Build, bisection: Bisection, mirror: str) -> BuildOrder:
+    request, recipe = bisection.request, bisection.request.recipe
+    return BuildOrder(
+        key=build.key,
+        attempt=build.attempt,
+        repo=request.repo,
+        mirror=mirror,
+        sha=build.sha,
+        command=recipe.build_command or "",
+        env=_env(request, build.sha),
+        sandbox=SandboxOrder(request.sandbox, recipe.image, recipe.build_network),
+        timeout_s=recipe.build_timeout_s,
+    )
+
+
+def probe_order(probe: Probe, bisection: Bisection, build: Build | None, mirror: str) -> ProbeOrder:
+    request, recipe = bisection.request, bisection.request.recipe
+    return ProbeOrder(
+        bisection=bisection.id,
+        probe=probe.id,
+        attempt=probe.attempt,
+        repo=request.repo,
+        mirror=mirror,
+        sha=probe.sha,
+        wheel=build.wheel_path if build else None,
+        wheel_sha256=build.wheel_sha256 if build else None,
+        reproduction=request.reproduction,
+        env=_env(request, probe.sha),
+        sandbox=SandboxOrder(request.sandbox, recipe.image, Network(recipe.network)),
+        timeout_s=request.timeout_s,
+    )
+
+
+def _env(request: Request, sha: str) -> dict[str, str]:
+    return {name: value.replace("{sha}", sha) for name, value in request.recipe.env.items()}

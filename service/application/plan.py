@@ -1,0 +1,126 @@
+"""What a bisection should do next, as a pure function of what is known: the heart that `advance` carries out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from service.application import wording
+from service.domain.bisection import Answer, Bisection, Probe, Problem, Purpose
+from service.domain.errors import BadEnds
+from service.domain.evidence import Verdict
+from service.domain.lifecycle import LIVE_PROBES, BisectionState, ProbeState
+from service.search.choice import next_probes, redundant
+from service.search.conclusion import Contradiction, Found, Searching, Suspects, conclusion
+from service.search.evidence import Evidence, Observation
+from service.search.graph import Range
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A commit to probe, and why."""
+
+    sha: str
+    purpose: Purpose
+
+
+@dataclass(frozen=True)
+class Step:
+    """The next move: a state to go to (or none), probes to plan, probes that became worthless, what the end is.
+
+    Nothing at all means: wait for what is in flight.
+    """
+
+    state: BisectionState | None = None
+    wanted: tuple[Wanted, ...] = ()
+    worthless: tuple[Probe, ...] = ()
+    answer: Answer | None = None
+    problem: Problem | None = None
+    candidates_left: int | None = None
+    expected_probes: float | None = None
+
+
+def step(bisection: Bisection, probes: Sequence[Probe], range_: Range) -> Step:
+    """Only for a bisection that checks its ends, searches or confirms."""
+    if bisection.state is BisectionState.CHECKING_ENDS:
+        return _check_ends(bisection, probes)
+    if bisection.state is BisectionState.SEARCHING:
+        return _search(bisection, probes, range_)
+    return Step(state=BisectionState.FOUND)
+
+
+def evidence_of(probes: Sequence[Probe]) -> Evidence:
+    """Every verdict that was given, a fault's skip included."""
+    return Evidence(tuple(Observation(p.sha, str(p.verdict), p.trial) for p in probes if p.verdict is not None))  # type: ignore[arg-type]
+
+
+def _check_ends(bisection: Bisection, probes: Sequence[Probe]) -> Step:
+    """The bad end first: a request whose failure cannot be seen at all is the commonest mistake."""
+    ends = [Wanted(bisection.bad_sha or "", Purpose.BAD_END)]
+    ends += [Wanted(sha, Purpose.GOOD_END) for sha in bisection.good_shas]
+    planned = {(probe.sha, probe.purpose) for probe in probes if probe.state is not ProbeState.CANCELLED}
+    missing = [end for end in ends if (end.sha, end.purpose) not in planned]
+    live = [probe for probe in probes if probe.state in LIVE_PROBES]
+    if missing:
+        room = bisection.request.width - len(live)
+        return Step(wanted=tuple(missing[: max(room, 0)]))
+    return Step() if live else _ends_judged(bisection, probes)
+
+
+def _ends_judged(bisection: Bisection, probes: Sequence[Probe]) -> Step:
+    bad = next(probe for probe in probes if probe.purpose is Purpose.BAD_END)
+    goods = [probe for probe in probes if probe.purpose is Purpose.GOOD_END]
+    faulted = [probe for probe in (bad, *goods) if probe.state is ProbeState.FAULTED]
+    if faulted:
+        return Step(state=BisectionState.FAILED, problem=wording.end_faulted(faulted[0]))
+    problem = _wrong_ends(bad, goods)
+    if problem is not None:
+        return Step(state=BisectionState.REFUSED, problem=problem)
+    return Step(state=BisectionState.SEARCHING)
+
+
+def _wrong_ends(bad: Probe, goods: Sequence[Probe]) -> Problem | None:
+    untestable = [probe for probe in (bad, *goods) if probe.verdict is Verdict.SKIP]
+    if untestable:
+        return wording.end_untestable(untestable[0])
+    wrong_goods = [probe for probe in goods if probe.verdict is Verdict.BAD]
+    if bad.verdict is Verdict.GOOD and wrong_goods:
+        return wording.ends_swapped(wrong_goods[0], bad, BadEnds)
+    if bad.verdict is Verdict.GOOD:
+        return wording.ends_both_good(goods[0], bad, BadEnds)
+    if wrong_goods:
+        return wording.ends_both_bad(wrong_goods[0], bad, BadEnds)
+    return None
+
+
+def _search(bisection: Bisection, probes: Sequence[Probe], range_: Range) -> Step:
+    evidence = evidence_of(probes)
+    live = [probe for probe in probes if probe.state in LIVE_PROBES]
+    match conclusion(range_, evidence):
+        case Found(sha=sha, candidates_left=left):
+            answer = Answer((sha,), wording.why_found(sha, probes))
+            return Step(BisectionState.CONFIRMING, (), tuple(live), answer, None, left, 0.0)
+        case Contradiction(evidence=pair, why=why, candidates_left=left):
+            answer = Answer(tuple(seen.sha for seen in pair), wording.why_contradiction(why))
+            return Step(BisectionState.SUSPECTS, (), tuple(live), answer, None, left, 0.0)
+        case Suspects(shas=shas, why=why):
+            if live:
+                return Step(candidates_left=len(shas))
+            answer = Answer(shas, wording.why_suspects(why, probes))
+            return Step(BisectionState.SUSPECTS, (), (), answer, None, len(shas), 0.0)
+        case Searching(candidates_left=left, expected_probes=expected):
+            return _go_on(bisection, live, range_, evidence, (left, expected))
+
+
+def _go_on(
+    bisection: Bisection, live: Sequence[Probe], range_: Range, evidence: Evidence, left: tuple[int, float]
+) -> Step:
+    worthless = set(redundant(range_, evidence, tuple(probe.sha for probe in live)))
+    kept = tuple(probe.sha for probe in live if probe.sha not in worthless)
+    wanted = next_probes(range_, evidence, in_flight=kept, width=bisection.request.width)
+    return Step(
+        wanted=tuple(Wanted(sha, Purpose.SEARCH) for sha in wanted),
+        worthless=tuple(probe for probe in live if probe.sha in worthless),
+        candidates_left=left[0],
+        expected_probes=left[1],
+    )

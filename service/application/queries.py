@@ -1,0 +1,40 @@
+"""Questions that need more than one row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from service.domain.bisection import Node, Probe
+from service.domain.errors import NotFound, NotNow
+from service.domain.evidence import Log
+from service.domain.lifecycle import LIVE_PROBES
+
+#: A node that has said nothing for so long is not counted as alive.
+NODE_SILENCE_S = 60
+
+
+@dataclass(frozen=True)
+class LogStream:
+    path: str
+    pieces: Iterator[bytes]
+    bytes: int
+
+
+def log_of(probe: Probe) -> Log:
+    if probe.state in LIVE_PROBES:
+        raise NotNow(f"probe {probe.id} is {probe.state}", value=probe.id, advice="its log can be read when it ends")
+    if probe.outcome is None or probe.outcome.log is None:
+        why = probe.reason or str(probe.state)
+        raise NotFound(f"probe {probe.id} left no log ({why})", value=probe.id, advice="only a probe that ran has one")
+    return probe.outcome.log
+
+
+def health(nodes: Sequence[Node], queue_trouble: str | None, now: datetime) -> dict[str, str]:
+    alive = [n for n in nodes if n.state == "alive" and now - n.seen_at < timedelta(seconds=NODE_SILENCE_S)]
+    return {
+        "database": "ok",
+        "queue": queue_trouble or "ok",
+        "workers": "ok" if alive else "no worker has reported in the last minute",
+    }

@@ -1,0 +1,135 @@
+"""Facts that come in from workers: kept when they belong to the attempt under way, else noted as stale.
+
+Each function returns the ids of the bisections that may go on from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+
+from service.application.dispatch import after_build, queue_build, queue_probe
+from service.application.judge import judge, judge_fault
+from service.application.ports import Transaction
+from service.domain.bisection import Build, Probe
+from service.domain.evidence import Fault, Outcome
+from service.domain.lifecycle import BuildState, ProbeState, moved
+from service.domain.results import BuildReport, ProbeReport, WheelFacts
+
+#: So many faults of a probe or a build, and it is given up.
+MAX_FAULTS = 3
+#: An operator's stop says nothing about the probe, so it does not count.
+NOT_COUNTED = frozenset({"stopped"})
+_IN_FLIGHT = (ProbeState.QUEUED, ProbeState.RUNNING)
+_IN_WORK = (BuildState.QUEUED, BuildState.RUNNING)
+
+
+def probe_started(tx: Transaction, id: str, attempt: int, node: str, now: datetime) -> None:
+    probe = tx.probe(id)
+    if probe.attempt != attempt or probe.state is not ProbeState.QUEUED:
+        return
+    tx.save_probe(replace(probe, state=ProbeState.RUNNING, node=node, started_at=now, silent_since=None))
+    tx.add_event(probe.bisection_id, now, "started", {"probe": id, "node": node, "attempt": attempt})
+
+
+def build_started(tx: Transaction, key: str, attempt: int, node: str, now: datetime) -> None:
+    build = tx.build(key, lock=True)
+    if build is None or build.attempt != attempt or build.state is not BuildState.QUEUED:
+        return
+    tx.save_build(replace(build, state=BuildState.RUNNING, node=node, started_at=now, silent_since=None))
+    tx.add_event(build.bisection_id, now, "build started", {"build": key, "sha": build.sha, "node": node})
+
+
+def probe_ended(tx: Transaction, report: ProbeReport, now: datetime) -> bool:
+    """True when it changed something. The caller holds the lock of the probe's bisection."""
+    probe = tx.probe(report.probe)
+    if probe.attempt != report.attempt or probe.state not in _IN_FLIGHT:
+        stale: dict[str, object] = {"probe": probe.id, "attempt": report.attempt, "node": report.node}
+        tx.add_event(probe.bisection_id, now, "stale", stale)
+        return False
+    probe = replace(probe, node=report.node, started_at=probe.started_at or now)
+    if report.fault is not None:
+        retry_probe(tx, probe, report.fault, now)
+    elif report.outcome is not None:
+        _judged(tx, probe, report.outcome, now)
+    return True
+
+
+def _judged(tx: Transaction, probe: Probe, outcome: Outcome, now: datetime) -> None:
+    request = tx.bisection(probe.bisection_id).request
+    judgement = judge(outcome, request)
+    state = moved(probe.state, ProbeState.JUDGED)
+    ended = replace(probe, state=state, outcome=outcome, finished_at=now, verdict=judgement.verdict)
+    tx.save_probe(replace(ended, reason=judgement.reason))
+    data: dict[str, object] = {"probe": probe.id, "sha": probe.sha, "verdict": str(judgement.verdict)}
+    tx.add_event(probe.bisection_id, now, "verdict", {**data, "reason": judgement.reason})
+
+
+def retry_probe(tx: Transaction, probe: Probe, fault: Fault, now: datetime) -> None:
+    """A new attempt, or the end after MAX_FAULTS."""
+    faults = (*probe.faults, fault)
+    data: dict[str, object] = {"probe": probe.id, "kind": fault.kind, "message": fault.message}
+    tx.add_event(probe.bisection_id, now, "fault", data)
+    if _counted(faults) < MAX_FAULTS:
+        queue_probe(tx, replace(probe, faults=faults), now)
+    else:
+        _give_up(tx, replace(probe, faults=faults), now)
+
+
+def _give_up(tx: Transaction, probe: Probe, now: datetime) -> None:
+    judgement = judge_fault(probe.faults)
+    state = moved(probe.state, ProbeState.FAULTED)
+    tx.save_probe(replace(probe, state=state, verdict=judgement.verdict, reason=judgement.reason, finished_at=now))
+
+
+def _counted(faults: tuple[Fault, ...]) -> int:
+    return sum(fault.kind not in NOT_COUNTED for fault in faults)
+
+
+def build_ended(tx: Transaction, report: BuildReport, now: datetime) -> frozenset[str]:
+    """The bisections whose probes waited for it. A build is one row for all of them, so its own lock is taken here."""
+    build = tx.build(report.key, lock=True)
+    if build is None or build.attempt != report.attempt or build.state not in _IN_WORK:
+        return frozenset()
+    build = replace(build, node=report.node, seconds=report.seconds, log=report.log)
+    if report.fault is not None:
+        return retry_build(tx, build, report.fault, now)
+    if report.wheel is not None:
+        ended = _built(build, report.wheel, now)
+    else:
+        ended = replace(build, state=moved(build.state, BuildState.FAILED), failure=report.failure, finished_at=now)
+    return _release(tx, ended, lambda probe: after_build(tx, probe, ended, now), now)
+
+
+def _built(build: Build, wheel: WheelFacts, now: datetime) -> Build:
+    return replace(
+        build,
+        state=moved(build.state, BuildState.BUILT),
+        finished_at=now,
+        wheel_name=wheel.name,
+        wheel_path=wheel.path,
+        wheel_sha256=wheel.sha256,
+        wheel_bytes=wheel.bytes,
+    )
+
+
+def retry_build(tx: Transaction, build: Build, fault: Fault, now: datetime) -> frozenset[str]:
+    """A new attempt; after MAX_FAULTS the probes that wait for it are given up with its faults."""
+    faults = (*build.faults, fault)
+    build = replace(build, faults=faults)
+    if _counted(faults) < MAX_FAULTS:
+        queue_build(tx, build, now)
+        return frozenset()
+    ended = replace(build, state=moved(build.state, BuildState.FAULTED), finished_at=now)
+    return _release(tx, ended, lambda probe: _give_up(tx, replace(probe, faults=faults), now), now)
+
+
+def _release(tx: Transaction, build: Build, go_on: Callable[[Probe], object], now: datetime) -> frozenset[str]:
+    tx.save_build(build)
+    waiting = tx.probes_of_build(build.key)
+    for probe in waiting:
+        go_on(probe)
+        data: dict[str, object] = {"build": build.key, "sha": build.sha, "state": str(build.state)}
+        tx.add_event(probe.bisection_id, now, "build ended", data)
+    return frozenset(probe.bisection_id for probe in waiting)

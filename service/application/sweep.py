@@ -1,0 +1,125 @@
+"""Finds what fell between: dispatched but nowhere under way, or running on a node that says nothing any more.
+
+A missing lease must stay missing for SILENCE_S before it counts, so that a broker's restart is no massacre.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from service.application.dispatch import queue_build, queue_probe
+from service.application.ports import ProbeQueue, Transaction
+from service.application.record import retry_build, retry_probe
+from service.domain.bisection import Build, Message, Probe
+from service.domain.evidence import Fault
+from service.domain.lifecycle import LIVE_BUILDS, BisectionState, BuildState, ProbeState
+
+SILENCE_S = 30.0
+_LOST = Fault("lost", "the node stopped answering while it ran", "see whether the node is up, and its worker's log")
+_RESTARTED = Fault("restarted", "the node's worker was restarted while it ran", "see the worker's log")
+_IN_FLIGHT = (ProbeState.QUEUED, ProbeState.RUNNING)
+_UNPREPARED = (BisectionState.QUEUED, BisectionState.PREPARING)
+
+
+@dataclass(frozen=True, order=True)
+class Ticket:
+    """One attempt at something that the queue or a node should have."""
+
+    kind: str
+    id: str
+    attempt: int
+
+
+def carried(tx: Transaction) -> frozenset[Ticket]:
+    """All that should be under way now."""
+    probes = {Ticket("probe", probe.id, probe.attempt) for probe in tx.probes_in(_IN_FLIGHT)}
+    builds = {Ticket("build", build.key, build.attempt) for build in tx.builds_in(LIVE_BUILDS)}
+    unprepared = {Ticket("prepare", found.id, 0) for found in tx.bisections(_UNPREPARED, limit=1000)}
+    return frozenset(probes | builds | unprepared)
+
+
+def missing(tickets: Collection[Ticket], queue: ProbeQueue) -> frozenset[Ticket]:
+    """Those that neither the queue nor a node has. Outside of any transaction: it asks the broker."""
+    return frozenset(t for t in tickets if not queue.under_way(t.kind, t.id, t.attempt))
+
+
+def put_back(
+    tx: Transaction, carried: Collection[Ticket], missing: Collection[Ticket], now: datetime
+) -> frozenset[str]:
+    """Notes who is silent, and puts back who was for too long. Returns the bisections that may go on."""
+    touched: set[str] = set()
+    for ticket in sorted(carried):
+        gone = ticket in missing
+        if ticket.kind == "probe":
+            touched |= _probe(tx, ticket, gone, now)
+        elif ticket.kind == "build":
+            touched |= _build(tx, ticket, gone, now)
+        elif gone:
+            _prepare_again(tx, ticket, now)
+    return frozenset(touched)
+
+
+def _probe(tx: Transaction, ticket: Ticket, gone: bool, now: datetime) -> set[str]:
+    probe = tx.probe(ticket.id)
+    if probe.attempt != ticket.attempt or probe.state not in _IN_FLIGHT:
+        return set()
+    silent = _silent_since(probe, gone, now)
+    if _too_long(silent, now):
+        _put_back_probe(tx, probe, now)
+        return {probe.bisection_id}
+    if silent != probe.silent_since:
+        tx.save_probe(replace(probe, silent_since=silent))
+    return set()
+
+
+def _put_back_probe(tx: Transaction, probe: Probe, now: datetime) -> None:
+    """A message that was lost is sent again; a run that was lost is the node's fault."""
+    if probe.state is ProbeState.QUEUED:
+        queue_probe(tx, probe, now)
+    else:
+        retry_probe(tx, probe, _LOST, now)
+
+
+def _build(tx: Transaction, ticket: Ticket, gone: bool, now: datetime) -> set[str]:
+    build = tx.build(ticket.id, lock=True)
+    if build is None or build.attempt != ticket.attempt or build.state not in LIVE_BUILDS:
+        return set()
+    silent = _silent_since(build, gone, now)
+    if _too_long(silent, now) and build.state is BuildState.RUNNING:
+        return set(retry_build(tx, build, _LOST, now))
+    if _too_long(silent, now):
+        queue_build(tx, build, now)
+    elif silent != build.silent_since:
+        tx.save_build(replace(build, silent_since=silent))
+    return set()
+
+
+def _prepare_again(tx: Transaction, ticket: Ticket, now: datetime) -> None:
+    """The time in the key makes it another message than the one that was lost."""
+    found = tx.bisection(ticket.id)
+    if found.state in _UNPREPARED and _too_long(found.updated_at, now):
+        tx.save_bisection(replace(found, updated_at=now))
+        tx.post(Message("prepare", f"prepare:{found.id}:{now.isoformat()}", {"id": found.id}), now)
+
+
+def _silent_since(thing: Probe | Build, gone: bool, now: datetime) -> datetime | None:
+    return (thing.silent_since or now) if gone else None
+
+
+def _too_long(since: datetime | None, now: datetime) -> bool:
+    return since is not None and now - since > timedelta(seconds=SILENCE_S)
+
+
+def node_restarted(tx: Transaction, node: str, now: datetime) -> frozenset[str]:
+    """A worker that has just booted runs nothing: what is said to run there is put back at once."""
+    touched: set[str] = set()
+    for probe in tx.probes_in((ProbeState.RUNNING,)):
+        if probe.node == node:
+            retry_probe(tx, probe, _RESTARTED, now)
+            touched.add(probe.bisection_id)
+    for build in tx.builds_in((BuildState.RUNNING,)):
+        if build.node == node:
+            touched |= retry_build(tx, build, _RESTARTED, now)
+    return frozenset(touched)

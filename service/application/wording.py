@@ -1,0 +1,147 @@
+"""Every sentence that a person reads about a bisection, as pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from service.domain.bisection import Answer, Bisection, Commit, Probe, Problem
+from service.domain.errors import BadEnds, UserError
+from service.domain.evidence import Verdict
+from service.domain.lifecycle import BisectionState
+
+LAST_LINES = 10
+
+
+def short(sha: str) -> str:
+    return sha[:10]
+
+
+def problem_of(error: UserError) -> Problem:
+    return Problem(error.slug, error.title, error.detail, error.value, error.field, error.advice)
+
+
+def last_lines(probe: Probe) -> str:
+    """The end of a probe's log, indented; its own sentence when there is none."""
+    log = probe.outcome.log if probe.outcome else None
+    lines = log.last_lines[-LAST_LINES:] if log else ()
+    return "\n".join(f"    {line}" for line in lines) or "    (nothing was printed)"
+
+
+def both_logs(good: Probe, bad: Probe) -> str:
+    return (
+        f"good {short(good.sha)}, {good.reason}. Its last lines:\n{last_lines(good)}\n"
+        f"bad {short(bad.sha)}, {bad.reason}. Its last lines:\n{last_lines(bad)}"
+    )
+
+
+def ends_both_bad(good: Probe, bad: Probe, kind: type[UserError]) -> Problem:
+    detail = f"the good end {short(good.sha)} fails as well, so nothing broke between the two.\n{both_logs(good, bad)}"
+    return Problem(kind.slug, kind.title, detail, good.sha, "good", _CHECK_SCRIPT + ", or name an older good commit")
+
+
+def ends_both_good(good: Probe, bad: Probe, kind: type[UserError]) -> Problem:
+    detail = f"the bad end {short(bad.sha)} passes, so the failure was not seen at all.\n{both_logs(good, bad)}"
+    return Problem(kind.slug, kind.title, detail, bad.sha, "bad", _CHECK_SCRIPT + ", or name a commit where it fails")
+
+
+def ends_swapped(good: Probe, bad: Probe, kind: type[UserError]) -> Problem:
+    detail = f"the good end {short(good.sha)} fails and the bad end {short(bad.sha)} passes.\n{both_logs(good, bad)}"
+    return Problem(kind.slug, kind.title, detail, good.sha, "good", "swap good and bad if that is what was meant")
+
+
+_CHECK_SCRIPT = "check that the reproduction shows this failure here"
+
+
+def end_untestable(probe: Probe) -> Problem:
+    detail = f"the {probe.purpose} {short(probe.sha)} cannot be judged: {probe.reason}.\n{last_lines(probe)}"
+    return Problem(
+        BadEnds.slug,
+        "An end cannot be tested",
+        detail,
+        probe.sha,
+        str(probe.purpose).split()[0],
+        f"read its log (firstbad logs {probe.id}), mend the reproduction or the build, and submit again",
+    )
+
+
+def end_faulted(probe: Probe) -> Problem:
+    last = probe.faults[-1]
+    return Problem(
+        f"fault-{last.kind}",
+        "The nodes could not run an end",
+        f"the {probe.purpose} {short(probe.sha)} met {len(probe.faults)} faults; the last: {last.message}",
+        probe.sha,
+        "",
+        last.advice,
+    )
+
+
+def internal_error(error: BaseException) -> Problem:
+    return Problem(
+        "internal-error",
+        "firstbad itself failed",
+        f"{type(error).__name__}: {error}",
+        advice="the service's log has the traceback; submit again once it is mended",
+    )
+
+
+def why_found(sha: str, probes: Sequence[Probe]) -> str:
+    tried = sum(probe.sha == sha and probe.verdict is not None for probe in probes)
+    return f"bad at {short(sha)} in {_times(tried)}, and good at all of its parents"
+
+
+def why_contradiction(why: str) -> str:
+    return f"the verdicts cannot all be true: {why}. The failure may be flaky, or come and go along the range"
+
+
+def why_suspects(why: str, probes: Sequence[Probe]) -> str:
+    skipped = sum(probe.verdict is Verdict.SKIP for probe in probes)
+    return f"{why} ({skipped} skipped)"
+
+
+def merge_base_used(good: str, bad: str, base: str) -> str:
+    return f"good {short(good)} is no ancestor of bad {short(bad)}; their merge base {short(base)} is used as good"
+
+
+def headline(bisection: Bisection, answer: Sequence[Commit]) -> str:
+    """One sentence for the top of a page or a comment."""
+    match bisection.state:
+        case BisectionState.FOUND:
+            return f"{short(answer[0].sha)} is the first bad commit: {answer[0].subject}"
+        case BisectionState.SUSPECTS:
+            return f"one of {len(answer)} commits is the first bad one"
+        case BisectionState.REFUSED | BisectionState.FAILED:
+            return f"{str(bisection.state).capitalize()}: {bisection.problem.title if bisection.problem else ''}"
+        case BisectionState.CANCELLED:
+            return "Cancelled"
+        case BisectionState.SEARCHING | BisectionState.CONFIRMING:
+            return f"Searching: {bisection.candidates_left} of {bisection.candidates} candidates left"
+        case BisectionState.CHECKING_ENDS:
+            return "Checking that good is good and bad is bad"
+        case BisectionState.QUEUED | BisectionState.PREPARING:
+            return "Preparing: fetching the repository and looking up the commits"
+
+
+def explanation(bisection: Bisection, commits: Mapping[str, Commit]) -> tuple[str, ...]:
+    """Further lines below the headline."""
+    lines = list(bisection.notes)
+    if bisection.problem is not None:
+        lines += [bisection.problem.detail, *([bisection.problem.advice] if bisection.problem.advice else [])]
+    if bisection.answer is not None:
+        lines += _answer_lines(bisection.state, bisection.answer, commits)
+    return tuple(lines)
+
+
+def _answer_lines(state: BisectionState, answer: Answer, commits: Mapping[str, Commit]) -> list[str]:
+    lines = [answer.why[:1].upper() + answer.why[1:] + "."]
+    if state is BisectionState.FOUND:
+        lines.append("A bisection may find the commit that exposed a fault rather than the one that holds it.")
+        if answer.confidence is None:
+            lines.append("This is certain only if the failure is not flaky: no commit was tried more than once.")
+    if state is BisectionState.SUSPECTS:
+        lines += [f"{short(sha)} {commits[sha].subject if sha in commits else ''}".strip() for sha in answer.shas]
+    return lines
+
+
+def _times(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"

@@ -1,0 +1,40 @@
+"""What workers report, in the service's own words. An entry translates the wire's messages into these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from service.domain.evidence import Fault, Log, Outcome
+
+
+@dataclass(frozen=True)
+class ProbeReport:
+    """Exactly one of `outcome` and `fault`."""
+
+    probe: str
+    attempt: int
+    node: str
+    outcome: Outcome | None = None
+    fault: Fault | None = None
+
+
+@dataclass(frozen=True)
+class WheelFacts:
+    name: str
+    path: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class BuildReport:
+    """Exactly one of `wheel`, `failure` (the commit does not build) and `fault`."""
+
+    key: str
+    attempt: int
+    node: str
+    seconds: float
+    wheel: WheelFacts | None = None
+    failure: Outcome | None = None
+    fault: Fault | None = None
+    log: Log | None = None
