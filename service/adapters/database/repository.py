@@ -1,0 +1,174 @@
+"""The Transaction protocol in SQL, on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, Select, Table, func, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from service.adapters.database.rows import BISECTIONS, BUILDS, EVENTS, NODES, OUTBOX, PROBES, changes, from_row, to_row
+from service.domain.bisection import Bisection, Build, Event, Message, Node, Probe
+from service.domain.errors import NotFound
+from service.domain.lifecycle import BisectionState, BuildState, ProbeState
+
+T = TypeVar("T", Bisection, Probe)
+
+
+class SqlTransaction:
+    """Lives as long as its connection's transaction. Not for more than one thread.
+
+    `lock`: SELECT … FOR UPDATE. SQLite drops that clause, and needs none: BEGIN IMMEDIATE lets one writer in.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._read: dict[tuple[type, str], Any] = {}
+
+    def add_bisection(self, bisection: Bisection) -> None:
+        self._add(BISECTIONS, bisection)
+
+    def bisection(self, id: str, *, lock: bool = False) -> Bisection:
+        return self._one(Bisection, BISECTIONS, id, lock=lock)
+
+    def save_bisection(self, bisection: Bisection) -> None:
+        self._save(BISECTIONS, bisection)
+
+    def bisections(self, states: Collection[BisectionState] = (), *, limit: int = 100) -> tuple[Bisection, ...]:
+        query = select(BISECTIONS).order_by(BISECTIONS.c.created_at.desc(), BISECTIONS.c.id.desc()).limit(limit)
+        if states:
+            query = query.where(BISECTIONS.c.state.in_(sorted(states)))
+        return self._remember(tuple(from_row(Bisection, row) for row in self._connection.execute(query)))
+
+    def add_probe(self, probe: Probe) -> None:
+        self._add(PROBES, probe)
+
+    def probe(self, id: str) -> Probe:
+        return self._one(Probe, PROBES, id)
+
+    def save_probe(self, probe: Probe) -> None:
+        self._save(PROBES, probe)
+
+    def probes(self, bisection_id: str) -> tuple[Probe, ...]:
+        return self._probes(select(PROBES).where(PROBES.c.bisection_id == bisection_id).order_by(PROBES.c.number))
+
+    def probes_in(self, states: Collection[ProbeState]) -> tuple[Probe, ...]:
+        return self._probes(
+            select(PROBES)
+            .where(PROBES.c.state.in_(sorted(states)))
+            .order_by(PROBES.c.planned_at, PROBES.c.bisection_id, PROBES.c.number)
+        )
+
+    def probes_of_build(self, key: str) -> tuple[Probe, ...]:
+        return self._probes(
+            select(PROBES)
+            .where(PROBES.c.build_key == key, PROBES.c.state == ProbeState.BUILDING)
+            .order_by(PROBES.c.planned_at, PROBES.c.bisection_id, PROBES.c.number)
+        )
+
+    def build(self, key: str, *, lock: bool = False) -> Build | None:
+        query = select(BUILDS).where(BUILDS.c.key == key)
+        if lock:
+            query = query.with_for_update()
+        row = self._connection.execute(query).first()
+        if row is None and lock and self._connection.dialect.name == "postgresql":
+            # A row that is not there cannot be locked, and two transactions must not both find that they are the first.
+            self._connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(key, 0))))
+            row = self._connection.execute(query).first()
+        return None if row is None else from_row(Build, row)
+
+    def save_build(self, build: Build) -> None:
+        self._replace(BUILDS, "key", build)
+
+    def builds_in(self, states: Collection[BuildState]) -> tuple[Build, ...]:
+        query = select(BUILDS).where(BUILDS.c.state.in_(sorted(states))).order_by(BUILDS.c.queued_at, BUILDS.c.key)
+        return tuple(from_row(Build, row) for row in self._connection.execute(query))
+
+    def add_event(self, bisection_id: str, at: datetime, kind: str, data: dict[str, object]) -> None:
+        row = {"bisection_id": bisection_id, "at": at, "kind": kind, "data": data}
+        self._connection.execute(insert(EVENTS).inline(), row)
+
+    def events(self, bisection_id: str, *, after: int = 0, limit: int = 1000) -> tuple[Event, ...]:
+        query = (
+            select(EVENTS)
+            .where(EVENTS.c.bisection_id == bisection_id, EVENTS.c.id > after)
+            .order_by(EVENTS.c.id)
+            .limit(limit)
+        )
+        return tuple(from_row(Event, row) for row in self._connection.execute(query))
+
+    def post(self, message: Message, at: datetime) -> None:
+        row = to_row(message) | {"posted_at": at}
+        self._connection.execute(self._insert(OUTBOX).values(row).on_conflict_do_nothing(index_elements=["key"]))
+
+    def undelivered(self, *, limit: int = 100) -> tuple[Message, ...]:
+        columns = (OUTBOX.c.topic, OUTBOX.c.key, OUTBOX.c.payload)
+        query = select(*columns).where(OUTBOX.c.delivered_at.is_(None)).order_by(OUTBOX.c.id).limit(limit)
+        return tuple(from_row(Message, row) for row in self._connection.execute(query))
+
+    def delivered(self, key: str, at: datetime) -> None:
+        unsent = (OUTBOX.c.key == key, OUTBOX.c.delivered_at.is_(None))
+        self._connection.execute(update(OUTBOX).where(*unsent).values(delivered_at=at))
+
+    def save_node(self, node: Node) -> None:
+        self._replace(NODES, "name", node)
+
+    def nodes(self) -> tuple[Node, ...]:
+        return tuple(from_row(Node, row) for row in self._connection.execute(select(NODES).order_by(NODES.c.name)))
+
+    def _one(self, kind: type[T], table: Table, id: str, *, lock: bool = False) -> T:
+        query = select(table).where(table.c.id == id)
+        row = self._connection.execute(query.with_for_update() if lock else query).first()
+        if row is None:
+            raise _missing(kind, id)
+        return self._remember((from_row(kind, row),))[0]
+
+    def _probes(self, query: Select[Any]) -> tuple[Probe, ...]:
+        return self._remember(tuple(from_row(Probe, row) for row in self._connection.execute(query)))
+
+    def _remember(self, things: tuple[T, ...]) -> tuple[T, ...]:
+        self._read.update({(type(thing), thing.id): thing for thing in things})
+        return things
+
+    def _add(self, table: Table, thing: T) -> None:
+        self._connection.execute(insert(table), to_row(thing))
+        self._remember((thing,))
+
+    def _save(self, table: Table, thing: T) -> None:
+        """Writes what differs from what this transaction has read; the whole row when it has not."""
+        read = self._read.get((type(thing), thing.id))
+        values = to_row(thing) if read is None else changes(read, thing)
+        if not values:
+            return
+        if self._connection.execute(update(table).where(table.c.id == thing.id).values(values)).rowcount == 0:
+            raise _missing(type(thing), thing.id)
+        self._remember((thing,))
+
+    def _replace(self, table: Table, key: str, thing: Any) -> None:
+        added = self._insert(table).values(to_row(thing))
+        others = {column.name: added.excluded[column.name] for column in table.c if column.name != key}
+        self._connection.execute(added.on_conflict_do_update(index_elements=[key], set_=others))
+
+    def _insert(self, table: Table) -> Any:
+        """Both dialects know ON CONFLICT, by classes without a common base."""
+        return sqlite.insert(table) if self._connection.dialect.name == "sqlite" else postgresql.insert(table)
+
+
+class Database:
+    """Implements Bisections."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    @contextmanager
+    def transaction(self) -> Iterator[SqlTransaction]:
+        with self._engine.begin() as connection:
+            yield SqlTransaction(connection)
+
+
+def _missing(kind: type, id: str) -> NotFound:
+    name = kind.__name__.lower()
+    return NotFound(f"There is no {name} {id!r}.", value=id, advice=f"Check the id; GET /api/v1/bisections lists all.")

@@ -1,0 +1,45 @@
+"""Frozen dataclasses to rows and back. The column types do the converting; here only names are matched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, TypeVar, cast
+
+from sqlalchemy import Row, Table
+
+from service.adapters.database import tables
+from service.domain.bisection import Bisection, Build, Event, Message, Node, Probe
+
+T = TypeVar("T")
+
+BISECTIONS = cast(Table, tables.BisectionRow.__table__)
+PROBES = cast(Table, tables.ProbeRow.__table__)
+BUILDS = cast(Table, tables.BuildRow.__table__)
+EVENTS = cast(Table, tables.EventRow.__table__)
+OUTBOX = cast(Table, tables.OutboxRow.__table__)
+NODES = cast(Table, tables.NodeRow.__table__)
+
+#: Every field of the dataclass is a column of its table.
+KEPT: Mapping[type[Any], Table] = {
+    Bisection: BISECTIONS,
+    Probe: PROBES,
+    Build: BUILDS,
+    Event: EVENTS,
+    Message: OUTBOX,
+    Node: NODES,
+}
+
+
+def to_row(thing: Any) -> dict[str, Any]:
+    return {field.name: getattr(thing, field.name) for field in fields(thing)}
+
+
+def from_row(kind: type[T], row: Row[Any]) -> T:
+    return kind(**row._mapping)
+
+
+def changes(old: Any, new: Any) -> dict[str, Any]:
+    """The columns in which two rows differ, with the new values: a request of many KiB is not written at each step."""
+    before, after = to_row(old), to_row(new)
+    return {name: value for name, value in after.items() if value != before[name]}

@@ -1,0 +1,163 @@
+"""The tables. Columns bear the names of the dataclass fields that they hold, so a row and its dataclass map one to one."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from sqlalchemy import BigInteger, Double, ForeignKey, Index, Integer, MetaData, UniqueConstraint, text
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from service.adapters.database.types import Json, OneOf, PlainText, UtcDateTime
+from service.domain.bisection import Answer, Problem, Purpose, Request
+from service.domain.evidence import Fault, Log, Outcome, Verdict
+from service.domain.lifecycle import BisectionState, BuildState, ProbeState
+
+#: Grows by itself; on SQLite only a plain INTEGER key does.
+_Counter = BigInteger().with_variant(Integer(), "sqlite")
+_Bytes = Annotated[int, mapped_column(BigInteger)]
+
+
+class Base(DeclarativeBase):
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map = {
+        str: PlainText,
+        float: Double,
+        datetime: UtcDateTime,
+        BisectionState: OneOf(BisectionState),
+        ProbeState: OneOf(ProbeState),
+        BuildState: OneOf(BuildState),
+        Purpose: OneOf(Purpose),
+        Verdict: OneOf(Verdict),
+        Request: Json(Request),
+        Problem: Json(Problem),
+        Answer: Json(Answer),
+        Outcome: Json(Outcome),
+        Log: Json(Log),
+        tuple[Fault, ...]: Json(tuple[Fault, ...]),
+        tuple[str, ...]: Json(tuple[str, ...]),
+        dict[str, str]: Json(dict[str, str]),
+        dict[str, object]: Json(dict[str, object]),
+    }
+
+
+class BisectionRow(Base):
+    __tablename__ = "bisections"
+    __table_args__ = (Index(None, "state", "created_at"), Index(None, "created_at"))
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    state: Mapped[BisectionState]
+    request: Mapped[Request]
+    submitter: Mapped[str]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+    good_shas: Mapped[tuple[str, ...]]
+    bad_sha: Mapped[str | None]
+    candidates: Mapped[int | None]
+    candidates_left: Mapped[int | None]
+    expected_probes: Mapped[float | None]
+    notes: Mapped[tuple[str, ...]]
+    problem: Mapped[Problem | None]
+    answer: Mapped[Answer | None]
+    ended_at: Mapped[datetime | None]
+
+
+class ProbeRow(Base):
+    __tablename__ = "probes"
+    __table_args__ = (UniqueConstraint("bisection_id", "number"), Index(None, "state"), Index(None, "build_key"))
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    bisection_id: Mapped[str] = mapped_column(ForeignKey("bisections.id"))
+    number: Mapped[int]
+    sha: Mapped[str]
+    trial: Mapped[int]
+    purpose: Mapped[Purpose]
+    state: Mapped[ProbeState]
+    planned_at: Mapped[datetime]
+    attempt: Mapped[int]
+    build_key: Mapped[str | None]
+    node: Mapped[str | None]
+    queued_at: Mapped[datetime | None]
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+    silent_since: Mapped[datetime | None]
+    outcome: Mapped[Outcome | None]
+    faults: Mapped[tuple[Fault, ...]]
+    verdict: Mapped[Verdict | None]
+    reason: Mapped[str]
+
+
+class BuildRow(Base):
+    """`bisection_id` is the first that asked; others wait for the same row."""
+
+    __tablename__ = "builds"
+    __table_args__ = (Index(None, "state"),)
+
+    key: Mapped[str] = mapped_column(primary_key=True)
+    state: Mapped[BuildState]
+    repo: Mapped[str]
+    sha: Mapped[str]
+    bisection_id: Mapped[str] = mapped_column(ForeignKey("bisections.id"))
+    queued_at: Mapped[datetime]
+    attempt: Mapped[int]
+    node: Mapped[str | None]
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+    silent_since: Mapped[datetime | None]
+    seconds: Mapped[float | None]
+    wheel_name: Mapped[str | None]
+    wheel_path: Mapped[str | None]
+    wheel_sha256: Mapped[str | None]
+    wheel_bytes: Mapped[_Bytes | None]
+    log: Mapped[Log | None]
+    failure: Mapped[Outcome | None]
+    faults: Mapped[tuple[Fault, ...]]
+
+
+class EventRow(Base):
+    __tablename__ = "events"
+    __table_args__ = (Index(None, "bisection_id", "id"), {"sqlite_autoincrement": True})
+
+    id: Mapped[int] = mapped_column(_Counter, primary_key=True)
+    bisection_id: Mapped[str] = mapped_column(ForeignKey("bisections.id"))
+    at: Mapped[datetime]
+    kind: Mapped[str]
+    data: Mapped[dict[str, object]]
+
+
+class OutboxRow(Base):
+    __tablename__ = "outbox"
+    __table_args__ = (
+        UniqueConstraint("key"),
+        Index(
+            "ix_outbox_undelivered",
+            "id",
+            sqlite_where=text("delivered_at IS NULL"),
+            postgresql_where=text("delivered_at IS NULL"),
+        ),
+        {"sqlite_autoincrement": True},
+    )
+
+    id: Mapped[int] = mapped_column(_Counter, primary_key=True)
+    topic: Mapped[str]
+    key: Mapped[str]
+    payload: Mapped[dict[str, object]]
+    posted_at: Mapped[datetime]
+    delivered_at: Mapped[datetime | None]
+
+
+class NodeRow(Base):
+    __tablename__ = "nodes"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    slots: Mapped[int]
+    seen_at: Mapped[datetime]
+    state: Mapped[str]
+    facts: Mapped[dict[str, str]]

@@ -1,0 +1,60 @@
+"""What every test may ask for."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests import postgres
+
+#: Parts of the outside that some machines lack: how to see whether this one has it.
+PARTS: Mapping[str, Callable[[], bool]] = {
+    "postgres": lambda: postgres.binaries() is not None,
+    "redis": lambda: shutil.which("redis-server") is not None,
+    "docker": lambda: (
+        bool(shutil.which("docker")) and not subprocess.run(["docker", "info"], capture_output=True).returncode
+    ),
+    "bwrap": lambda: shutil.which("bwrap") is not None,
+}
+_numbers = itertools.count(1)
+
+
+def needs(part: str) -> None:
+    """Skips the test where a part is missing; where FIRSTBAD_REQUIRE (a comma list) names that part, fails it."""
+    if PARTS[part]():
+        return
+    if part in os.environ.get("FIRSTBAD_REQUIRE", "").split(","):
+        pytest.fail(f"{part} is required here and missing")
+    pytest.skip(f"{part} is missing")
+
+
+@pytest.fixture(scope="session")
+def postgres_cluster() -> Iterator[str]:
+    needs("postgres")
+    with postgres.cluster() as url:
+        yield url
+
+
+@pytest.fixture
+def postgres_url(postgres_cluster: str) -> str:
+    """An empty database of its own."""
+    name = f"test_{next(_numbers)}"
+    with psycopg.connect(postgres_cluster, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return postgres.url_of(postgres_cluster, name)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database of each kind in turn."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/firstbad.db"
+    url: str = request.getfixturevalue("postgres_url")
+    return url
