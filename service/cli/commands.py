@@ -1,0 +1,274 @@
+"""The firstbad command. Commands parse, call the client and print; what goes wrong ends in one place."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import BaseModel, ValidationError
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+from typer.core import TyperGroup
+
+from service.cli import requests, screen, status
+from service.cli.show import bisections, show
+from service.cli.status import CommandError, Status
+from service.cli.watch import follow
+from service.client import Client, NoService, ProblemError
+from service.domain.errors import UserError
+from service.domain.lifecycle import LIVE_BISECTIONS, BisectionState
+from service.doors.api.views import ReportView
+
+DEFAULT_URL = "http://127.0.0.1:8377"
+HOME = Path("~/.local/share/firstbad")
+#: How long `submit` waits for the commits to be looked up; a large repository takes longer to clone, and that is fine.
+LOOK_UP_S = 15.0
+_LOOKING_UP = (BisectionState.QUEUED, BisectionState.PREPARING)
+
+Url = Annotated[str, typer.Option("--url", envvar="FIRSTBAD_URL", help="Where the service answers.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="Id of a bisection, or its beginning.")]
+
+
+class Commands(TyperGroup):
+    """Turns what a command raises into lines on standard error and an exit status."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (UserError, ProblemError, NoService) as error:
+            raise typer.Exit(complain(status.explained(error))) from None
+        except CommandError as error:
+            raise typer.Exit(complain(error)) from None
+        except BrokenPipeError:
+            # The reader has had enough; nothing is left to flush at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(Status.OK) from None
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Finds the one commit that broke it: give a good commit, a bad one, and how to see the failure.",
+    epilog=status.HELP,
+)
+
+
+def complain(error: CommandError) -> Status:
+    err = screen.console(stderr=True)
+    err.print(Text.assemble(("firstbad: ", "bold red"), screen.clean(error.detail)), soft_wrap=True)
+    for line in error.more:
+        if line:
+            err.print(Text(f"  {screen.clean(line)}"), soft_wrap=True)
+    return error.status
+
+
+def main() -> None:
+    """Errors of usage are told in our own way, in a line or two."""
+    try:
+        code = app(standalone_mode=False)
+    except typer.TyperException as error:
+        command = getattr(getattr(error, "ctx", None), "command_path", "firstbad")
+        said = error.format_message() if str(error) or error.format_message() else ""
+        code = complain(CommandError(said[:1].lower() + said[1:], f"see: {command} --help")) if said else Status.USAGE
+    except typer.Abort:
+        code = Status.INTERRUPTED
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+@app.command()
+def up(
+    home: Annotated[Path, typer.Option(envvar="FIRSTBAD_HOME", help="Where everything is kept.")] = HOME,
+    port: Annotated[int, typer.Option(envvar="FIRSTBAD_PORT", min=0, max=65535, help="Port on 127.0.0.1.")] = 8377,
+    slots: Annotated[int, typer.Option(envvar="FIRSTBAD_SLOTS", min=1, max=256, help="Probes at once.")] = 2,
+) -> None:
+    """Start the whole service on this machine.
+
+    Ctrl-C stops it, and what runs for it; a second start goes on where it was.
+    """
+    from service import embedded
+    from service.embedded_redis import NoRedis
+
+    out = screen.console()
+    try:
+        embedded.up(home, port, slots, lambda url: _ready(out, url, home))
+    except (embedded.CannotStart, NoRedis) as error:
+        raise CommandError(str(error), status=Status.FAILED) from None
+    except ValidationError as error:
+        wrong = error.errors(include_url=False)[0]
+        name = "FIRSTBAD_" + "_".join(str(part).upper() for part in wrong["loc"])
+        raise CommandError(f"{name}: {wrong['msg'].lower()}", f"its value is {wrong['input']!r}") from None
+    out.print("Stopped.")
+
+
+def _ready(out: Console, url: str, home: Path) -> None:
+    table = screen.pairs()
+    table.add_row("submit", "firstbad submit request.yaml --watch" + ("" if url == DEFAULT_URL else f" --url {url}"))
+    table.add_row("kept in", str(home.expanduser()))
+    table.add_row("stop", "Ctrl-C")
+    out.print(Text.assemble("firstbad is ready at ", (url, "bold")))
+    out.print(Padding(table, (0, 0, 0, 2), expand=False))
+    out.file.flush()
+
+
+@app.command(epilog=status.HELP)
+def submit(
+    request: Annotated[str, typer.Argument(metavar="REQUEST", help="YAML or JSON file; - for standard input.")],
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Follow it to the end.")] = False,
+    change: Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="Set a key, like good=v1.4.0.")] = [],  # noqa: B006
+    script: Annotated[Path | None, typer.Option(help="Take the script from this file.")] = None,
+    as_json: Json = False,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Start a bisection: print its id, and what its range is once that is known."""
+    document = requests.read(request, change, script)
+    with Client(url) as client:
+        made = client.submit(document)
+        out = screen.console(stderr=as_json)
+        out.print(Text.assemble("Bisection ", (made.id, "bold"), f" at {client.url(made.links.self)}"), soft_wrap=True)
+        with _said_on_interrupt(made.id):
+            if watch:
+                _watch(client, made.id, as_json)
+            _accepted(client, made.id, as_json)
+
+
+@app.command(epilog=status.HELP)
+def watch(id: Id, as_json: Json = False, url: Url = DEFAULT_URL) -> None:
+    """Follow a bisection until it ends."""
+    with Client(url) as client, _said_on_interrupt(id):
+        _watch(client, client.find(id), as_json)
+
+
+@app.command("show", epilog=status.HELP)
+def show_one(
+    id: Id,
+    probes: Annotated[bool, typer.Option("--probes", help="Every probe, too.")] = False,
+    as_json: Json = False,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Show where a bisection stands: the first bad commit, and what that stands on."""
+    with Client(url) as client:
+        report = client.bisection(client.find(id))
+        tried = client.probes(report.id) if probes else ()
+        if as_json:
+            _print_json({**_data(report), **({"probes": [_data(each) for each in tried]} if probes else {})})
+        else:
+            show(screen.console(), report, client.url(report.links.self), tried)
+    raise typer.Exit(status.of(report.state))
+
+
+@app.command("list")
+def list_all(
+    state: Annotated[list[BisectionState], typer.Option(help="Only those in this state; may be repeated.")] = [],  # noqa: B006
+    live: Annotated[bool, typer.Option("--live", help="Only those that have not ended.")] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=200, help="How many at most.")] = 20,
+    as_json: Json = False,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """List bisections, newest first."""
+    with Client(url) as client:
+        items = client.bisections({*state, *(LIVE_BISECTIONS if live else ())}, limit)
+    if as_json:
+        _print_json([_data(item) for item in items])
+    elif items:
+        screen.console().print(bisections(items))
+    else:
+        screen.console(stderr=True).print("No bisections. Start one with: firstbad submit request.yaml")
+
+
+@app.command()
+def logs(
+    probe: Annotated[str, typer.Argument(metavar="PROBE", help="Id of a probe, like b3f9c2a417.4.")],
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Print the log of a probe."""
+    id, dot, number = probe.rpartition(".")
+    with Client(url) as client:
+        if not dot:
+            known = client.probes(client.find(probe))
+            listed = ", ".join(each.id for each in known) or "none yet"
+            raise CommandError(f"{probe} is a bisection, and each of its probes has a log", f"name one of: {listed}")
+        pieces = client.log(f"{client.find(id)}.{number}")
+        if sys.stdout.isatty():
+            for line in screen.clean_log(pieces):
+                sys.stdout.write(line)
+        else:
+            for piece in pieces:
+                sys.stdout.buffer.write(piece)
+        sys.stdout.flush()
+
+
+@app.command()
+def cancel(id: Id, as_json: Json = False, url: Url = DEFAULT_URL) -> None:
+    """Cancel a bisection, and stop what runs for it."""
+    with Client(url) as client:
+        cancelled = client.cancel(client.find(id))
+    if as_json:
+        _print_json(_data(cancelled))
+    else:
+        screen.console().print(f"Bisection {cancelled.id} is cancelled.")
+
+
+def _watch(client: Client, id: str, as_json: bool) -> None:
+    changes = client.changes(id)
+    report = [each.report for each in changes][-1] if as_json else follow(screen.console(), changes)
+    _end(client, report, as_json)
+
+
+def _accepted(client: Client, id: str, as_json: bool) -> None:
+    """Waits until the commits are looked up, so that a wrong ref is told here and now."""
+    waited = 0.0
+    every_s = 0.3
+    for progress in client.changes(id, every_s=every_s):
+        report = progress.report
+        waited += every_s
+        if report.state not in _LOOKING_UP or waited > LOOK_UP_S:
+            break
+    if not report.live:
+        _end(client, report, as_json)
+    if as_json:
+        _print_json(_data(report))
+        return
+    out = screen.console()
+    if report.candidates is not None:
+        ends = f"good {', '.join(report.good)} .. bad {report.bad}"
+        out.print(Text(screen.clean(f"{ends}: {screen.count(report.candidates, 'candidate')}")), soft_wrap=True)
+    out.print(f"Follow it with: firstbad watch {id}")
+
+
+def _end(client: Client, report: ReportView, as_json: bool) -> None:
+    if as_json:
+        _print_json(_data(report))
+    else:
+        out = screen.console()
+        out.print("")
+        show(out, report, client.url(report.links.self))
+    raise typer.Exit(status.of(report.state))
+
+
+@contextmanager
+def _said_on_interrupt(id: str) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        err = screen.console(stderr=True)
+        err.print(f"\nThe bisection goes on. Follow it with: firstbad watch {id}; stop it with: firstbad cancel {id}")
+        raise typer.Exit(Status.INTERRUPTED) from None
+
+
+def _data(view: BaseModel) -> dict[str, Any]:
+    return view.model_dump(mode="json")
+
+
+def _print_json(data: object) -> None:
+    sys.stdout.write(json.dumps(data, indent=2) + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,168 @@
+"""A bisection on one screen: the answer first, then what it stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from service.cli import screen
+from service.domain.lifecycle import BisectionState
+from service.doors.api.views import BisectionView, CommitView, ProbeView, ReportView
+
+
+def show(out: Console, report: ReportView, url: str, probes: Sequence[ProbeView] = ()) -> None:
+    for part in _parts(report, url, probes):
+        out.print(part)
+
+
+def bisections(items: Sequence[BisectionView]) -> Table:
+    table = screen.columns("ID", "STATE", "LEFT", "AGE", "FIRST BAD", "RANGE")
+    for item in items:
+        table.add_row(
+            item.id,
+            screen.styled(item.state),
+            _left(item),
+            screen.since(item.created_at),
+            ", ".join(sha[:10] for sha in item.first_bad[:3]) + (" …" if len(item.first_bad) > 3 else ""),
+            screen.clean(f"{', '.join(item.good)}..{item.bad} of {item.repo}"),
+        )
+    return table
+
+
+def probe_table(probes: Sequence[ProbeView]) -> Table:
+    table = screen.columns("PROBE", "COMMIT", "VERDICT", "TIME", "WHY")
+    for probe in probes:
+        verdict = screen.styled(probe.verdict or probe.state)
+        took = screen.between(probe.started_at, probe.finished_at)
+        table.add_row(probe.id, screen.sha(probe.sha), verdict, took, screen.clean(probe.reason))
+    return table
+
+
+def trouble_lines(view: BisectionView) -> list[str]:
+    """What was wrong with the request, or with us; then the next step."""
+    problem = view.problem
+    if problem is None:
+        return []
+    advice = [f"→ {screen.clean(problem.advice)}"] if problem.advice else []
+    return [*screen.clean(problem.detail).splitlines(), *advice]
+
+
+def _parts(report: ReportView, url: str, probes: Sequence[ProbeView]) -> Iterator[RenderableType]:
+    yield Text(screen.clean(report.headline), style=_style(report.state))
+    if report.answer is not None and report.answer.commits:
+        yield from _answer(report)
+    elif report.problem is not None:
+        yield _indented(Text("\n".join(trouble_lines(report))))
+    if report.evidence:
+        yield ""
+        yield Text("Evidence", style="bold")
+        yield _indented(_evidence(report))
+    yield ""
+    yield _facts(report, url)
+    if probes:
+        yield ""
+        yield Text("Probes", style="bold")
+        yield _indented(probe_table(probes))
+
+
+def _answer(report: ReportView) -> Iterator[RenderableType]:
+    assert report.answer is not None
+    yield ""
+    if report.state is BisectionState.FOUND:
+        yield _indented(_commit(report.answer.commits[0], report.answer.confidence))
+    else:
+        yield _indented(_suspects(report.answer.commits))
+    yield ""
+    for line in _said(report):
+        yield _indented(Text(screen.clean(line)))
+
+
+def _said(report: ReportView) -> list[str]:
+    """The explanation without what this screen tells in its own way."""
+    listed = {f"{commit.sha[:10]} {commit.subject}" for commit in report.answer.commits} if report.answer else set()
+    return [line for line in report.explanation if line not in {*report.notes, *listed}]
+
+
+def _commit(commit: CommitView, confidence: float | None) -> Table:
+    grid = screen.pairs()
+    grid.add_row("commit", Text(commit.sha, style="cyan"))
+    grid.add_row("subject", screen.clean(commit.subject))
+    grid.add_row("author", screen.clean(commit.author))
+    grid.add_row("date", screen.when(commit.committed_at))
+    if confidence is not None:
+        grid.add_row("confidence", f"{confidence:.1%}")
+    return grid
+
+
+def _suspects(commits: Sequence[CommitView]) -> Table:
+    table = screen.columns("COMMIT", "DATE", "AUTHOR", "SUBJECT")
+    for commit in commits:
+        date = f"{commit.committed_at:%Y-%m-%d}"
+        table.add_row(screen.sha(commit.sha), date, screen.clean(commit.author), screen.clean(commit.subject))
+    return table
+
+
+def _evidence(report: ReportView) -> Table:
+    table = screen.columns("COMMIT", "VERDICT", "PROBE", "WHY", "SUBJECT")
+    for proof in report.evidence:
+        probe = proof.probe
+        table.add_row(
+            screen.sha(probe.sha),
+            screen.styled(probe.verdict or probe.state),
+            probe.id,
+            screen.clean(probe.reason),
+            screen.clean(proof.commit.subject),
+        )
+    return table
+
+
+def _facts(report: ReportView, url: str) -> Table:
+    grid = screen.pairs()
+    grid.add_row("bisection", Text.assemble(report.id, "  ", screen.styled(report.state)))
+    grid.add_row("repository", screen.clean(report.repo))
+    grid.add_row("good", _end(report.good, report.ends.good))
+    grid.add_row("bad", _end((report.bad,), (report.ends.bad,) if report.ends.bad else ()))
+    if report.candidates is not None:
+        grid.add_row("candidates", _left(report) + (f" left{_expected(report)}" if report.live else ""))
+    grid.add_row("probes", _probes(report))
+    for note in report.notes:
+        grid.add_row("note", screen.clean(note))
+    grid.add_row("json", url)
+    if report.evidence:
+        grid.add_row("log", f"firstbad logs {report.evidence[0].probe.id}")
+    return grid
+
+
+def _end(written: Sequence[str], commits: Sequence[CommitView]) -> Text:
+    found = [screen.clean(f"{commit.sha[:10]} {commit.subject}") for commit in commits]
+    as_written = screen.clean(", ".join(written))
+    return Text.assemble(as_written, ("  " + "; ".join(found) if found else "", "dim"))
+
+
+def _left(view: BisectionView) -> str:
+    if view.candidates is None:
+        return ""
+    return f"{view.candidates_left} of {view.candidates}" if view.live else str(view.candidates)
+
+
+def _expected(view: BisectionView) -> str:
+    return f", about {screen.count(round(view.expected_remaining), 'more probe')}" if view.expected_remaining else ""
+
+
+def _probes(report: ReportView) -> str:
+    done = screen.count(report.probes_done, "probe").split()[0] + " done"
+    running = f", {len(report.probes_running)} running" if report.probes_running else ""
+    took = screen.between(report.created_at, report.ended_at)
+    return done + running + (f" in {took}" if took else "")
+
+
+def _style(state: BisectionState) -> str:
+    return screen.STYLES.get(state, "bold")
+
+
+def _indented(part: RenderableType) -> Padding:
+    return Padding(part, (0, 0, 0, 2), expand=False)

@@ -1,0 +1,131 @@
+"""Following a bisection: a line a verdict as it comes; in a terminal, a bar and the running probes below."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from service.cli import screen
+from service.client import Progress
+from service.domain.bisection import Purpose
+from service.domain.lifecycle import LIVE_PROBES, BisectionState
+from service.doors.api.views import ProbeView, ReportView
+
+
+@dataclass
+class Story:
+    """Tells each thing once."""
+
+    state: BisectionState | None = None
+    judged: set[str] = field(default_factory=set)
+    faults: dict[str, int] = field(default_factory=dict)
+
+    def news(self, progress: Progress) -> Iterator[Text]:
+        report = progress.report
+        yield from self._faults(progress.probes)
+        fresh = [probe for probe in progress.probes if probe.verdict is not None and probe.id not in self.judged]
+        for probe in sorted(fresh, key=lambda probe: (probe.finished_at is None, probe.finished_at, probe.number)):
+            self.judged.add(probe.id)
+            yield _verdict(probe)
+        if report.state != self.state and report.live:
+            yield Text(screen.clean(report.headline), style="bold")
+        elif fresh and report.live:
+            yield Text(f"  {standing(report)}", style="dim")
+        self.state = report.state
+
+    def _faults(self, probes: tuple[ProbeView, ...]) -> Iterator[Text]:
+        for probe in probes:
+            for fault in probe.faults[self.faults.get(probe.id, 0) :]:
+                said = screen.clean(f"{fault.kind}: {fault.message}")
+                yield Text(f"  #{probe.number:<3} {probe.sha[:10]}  fault of the node: {said}", "yellow")
+            self.faults[probe.id] = len(probe.faults)
+
+
+class Below:
+    """What stands under the lines of a terminal; drawn again by itself, so that ages go on."""
+
+    def __init__(self) -> None:
+        self.progress: Progress | None = None
+
+    def __rich__(self) -> RenderableType:
+        if self.progress is None or not self.progress.report.live:
+            return Text("")
+        report = self.progress.report
+        bar = ProgressBar(total=1.0, completed=narrowed(report), width=32)
+        line = Table.grid(padding=(0, 2))
+        line.add_row(bar, Text(standing(report)))
+        return Group(Text(""), line, _in_flight(self.progress.probes))
+
+
+def follow(out: Console, changes: Iterator[Progress]) -> ReportView:
+    """Until it ends; the last report."""
+    return _follow_live(out, changes) if out.is_terminal and not out.is_dumb_terminal else _follow_plain(out, changes)
+
+
+def standing(report: ReportView) -> str:
+    """Candidates left, probes done, probes to come."""
+    parts = []
+    if report.candidates_left is not None and report.state is not BisectionState.CHECKING_ENDS:
+        parts.append(f"{report.candidates_left} of {report.candidates} candidates left")
+    parts.append(f"{screen.count(report.probes_done, 'probe')} done")
+    if report.expected_remaining:
+        parts.append(f"about {round(report.expected_remaining)} to come")
+    return ", ".join(parts)
+
+
+def narrowed(report: ReportView) -> float:
+    """0 to 1, in bits: each probe that halves the range moves it by the same step."""
+    if not report.candidates or not report.candidates_left or report.candidates < 2:
+        return 0.0
+    return 1.0 - math.log2(report.candidates_left) / math.log2(report.candidates)
+
+
+def _follow_plain(out: Console, changes: Iterator[Progress]) -> ReportView:
+    story = Story()
+    for progress in changes:
+        for line in story.news(progress):
+            out.print(line)
+        out.file.flush()
+    return progress.report
+
+
+def _follow_live(out: Console, changes: Iterator[Progress]) -> ReportView:
+    story, below = Story(), Below()
+    with Live(below, console=out, refresh_per_second=4, transient=True) as live:
+        for progress in changes:
+            below.progress = progress
+            for line in story.news(progress):
+                live.console.print(line)
+    return progress.report
+
+
+def _verdict(probe: ProbeView) -> Text:
+    took = screen.between(probe.started_at, probe.finished_at)
+    end = f"{probe.purpose}: " if probe.purpose is not Purpose.SEARCH else ""
+    verdict = str(probe.verdict)
+    return Text.assemble(
+        f"  #{probe.number:<3} ",
+        screen.sha(probe.sha),
+        "  ",
+        (f"{verdict:<5}", screen.STYLES.get(verdict, "")),
+        screen.clean(f" {end}{probe.reason}"),
+        (f"  {took}" if took else "", "dim"),
+    )
+
+
+def _in_flight(probes: tuple[ProbeView, ...]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for probe in (probe for probe in probes if probe.state in LIVE_PROBES):
+        started = probe.started_at or probe.queued_at or probe.planned_at
+        where = f"on {screen.clean(probe.node)}" if probe.node else ""
+        table.add_row(
+            Text(f"  #{probe.number}"), screen.sha(probe.sha), Text(str(probe.state)), screen.since(started), where
+        )
+    return table

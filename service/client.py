@@ -1,0 +1,175 @@
+"""A typed client of the REST API, as the command line uses it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from urllib.parse import quote, urlsplit
+
+import httpx
+from pydantic import ValidationError
+
+from service.domain.lifecycle import BisectionState
+from service.doors.api.render import PREFIX
+from service.doors.api.views import (
+    BisectionList,
+    BisectionView,
+    EventList,
+    NodeList,
+    NodeView,
+    ProbeList,
+    ProbeView,
+    Problem,
+    ReportView,
+    View,
+)
+
+V = TypeVar("V", bound=View)
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class ProblemError(Exception):
+    """The service answered with a problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+
+
+class NoService(Exception):
+    """Nothing that speaks this API answers at the URL. `advice` is the next step."""
+
+    def __init__(self, detail: str, advice: str) -> None:
+        super().__init__(detail)
+        self.advice = advice
+
+
+@dataclass(frozen=True)
+class Progress:
+    report: ReportView
+    probes: tuple[ProbeView, ...]
+
+
+class Client:
+    """Errors of every method: ProblemError, NoService. Ids may be shortened with `find` first."""
+
+    def __init__(self, base_url: str, *, timeout_s: float = 60.0) -> None:
+        self.base_url = base_url.rstrip("/")
+        try:
+            self._http = httpx.Client(
+                base_url=self.base_url + PREFIX,
+                timeout=httpx.Timeout(timeout_s, connect=5.0),
+                # A proxy of the environment is for the way out, and cannot reach this machine's loopback.
+                trust_env=urlsplit(self.base_url).hostname not in LOOPBACK,
+                headers={"Accept": "application/json"},
+            )
+        except (httpx.InvalidURL, ValueError) as error:
+            raise NoService(f"{base_url!r} is no URL: {error}", "write it like http://127.0.0.1:8377") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def url(self, path: str) -> str:
+        """Of a link as the views hold it."""
+        return self.base_url + path
+
+    def submit(self, document: Mapping[str, Any]) -> BisectionView:
+        """`document`: the keys of a request file (docs/requests.md)."""
+        return self._view(BisectionView, "POST", "/bisections", json=document)
+
+    def bisection(self, id: str) -> ReportView:
+        return self._view(ReportView, "GET", f"/bisections/{quote(id, safe='')}")
+
+    def bisections(self, states: Collection[BisectionState] = (), limit: int = 50) -> tuple[BisectionView, ...]:
+        params = {"state": sorted(states), "limit": limit}
+        return self._view(BisectionList, "GET", "/bisections", params=params).items
+
+    def cancel(self, id: str) -> BisectionView:
+        return self._view(BisectionView, "DELETE", f"/bisections/{quote(id, safe='')}")
+
+    def probes(self, id: str) -> tuple[ProbeView, ...]:
+        return self._view(ProbeList, "GET", f"/bisections/{quote(id, safe='')}/probes").items
+
+    def probe(self, id: str) -> ProbeView:
+        return self._view(ProbeView, "GET", f"/probes/{quote(id, safe='')}")
+
+    def events(self, id: str, after: int = 0) -> EventList:
+        return self._view(EventList, "GET", f"/bisections/{quote(id, safe='')}/events", params={"after": after})
+
+    def nodes(self) -> tuple[NodeView, ...]:
+        return self._view(NodeList, "GET", "/nodes").items
+
+    def log(self, probe_id: str) -> Iterator[bytes]:
+        """In pieces, as they arrive. Errors come with the first piece."""
+        try:
+            with self._http.stream("GET", f"/probes/{quote(probe_id, safe='')}/log") as answer:
+                if not answer.is_success:
+                    answer.read()
+                    raise self._problem(answer)
+                yield from answer.iter_bytes()
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from None
+
+    def find(self, prefix: str) -> str:
+        """The full id that begins so; an unknown one comes back as it is, for the service to refuse."""
+        known = [found.id for found in self.bisections(limit=200)]
+        matching = [id for id in known if id.startswith(prefix)]
+        return matching[0] if len(matching) == 1 and prefix not in known else prefix
+
+    def changes(self, id: str, *, every_s: float = 0.3, patience_s: float = 60.0) -> Iterator[Progress]:
+        """How it stands, again after every change, until it has ended. A service that goes away is awaited a while."""
+        pause, last, away_s = threading.Event(), -1, 0.0
+        while True:
+            try:
+                events = self.events(id, max(last, 0))
+                if events.last > last:
+                    last = events.last
+                    progress = Progress(self.bisection(id), self.probes(id))
+                    yield progress
+                    if not progress.report.live:
+                        return
+                away_s = 0.0
+            except NoService:
+                away_s += every_s
+                if away_s > patience_s:
+                    raise
+            pause.wait(every_s)
+
+    def _view(self, view: type[V], method: str, path: str, **more: Any) -> V:
+        try:
+            answer = self._http.request(method, path, **more)
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from None
+        if not answer.is_success:
+            raise self._problem(answer)
+        try:
+            return view.model_validate_json(answer.content)
+        except ValidationError:
+            raise self._stranger(answer) from None
+
+    def _problem(self, answer: httpx.Response) -> ProblemError | NoService:
+        try:
+            return ProblemError(Problem.model_validate_json(answer.content))
+        except ValidationError:
+            return self._stranger(answer)
+
+    def _stranger(self, answer: httpx.Response) -> NoService:
+        detail = f"{self.base_url} answers (status {answer.status_code}), but not as firstbad does"
+        return NoService(detail, "check the URL: --url or FIRSTBAD_URL")
+
+    def _unreachable(self, error: httpx.TransportError) -> NoService:
+        if isinstance(error, httpx.UnsupportedProtocol):
+            return NoService(f"{self.base_url!r} is no URL of a service", "write it like http://127.0.0.1:8377")
+        if isinstance(error, httpx.ConnectError):
+            return NoService(f"no firstbad answers at {self.base_url}", "start it with: firstbad up")
+        what = str(error) or type(error).__name__
+        return NoService(f"the connection to {self.base_url} broke: {what}", "try again; see the service's log")

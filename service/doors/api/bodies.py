@@ -1,0 +1,161 @@
+"""What a request may hold, and its way from plain data to a Submission."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Annotated, Any, Literal
+
+from fastapi.exceptions import RequestValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from service.application.submit import ServeForm, Submission
+from service.domain.recipe import Network, SandboxKind
+
+
+def _no_nul(text: str) -> str:
+    if "\0" in text:
+        raise PydanticCustomError("nul_byte", "it holds a NUL byte, which no file or shell can take")
+    return text
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+def _number_text(value: object) -> object:
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+Text = Annotated[str, AfterValidator(_no_nul)]
+Ref = Annotated[Text, StringConstraints(min_length=1, max_length=300, strip_whitespace=True)]
+Line = Annotated[Text, StringConstraints(min_length=1, max_length=2000, strip_whitespace=True)]
+Command = Annotated[Text, StringConstraints(min_length=1)]
+Goods = Annotated[
+    list[Ref], Field(min_length=1, max_length=20), BeforeValidator(_listed, json_schema_input_type=Ref | list[Ref])
+]
+Duration = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=40),
+    BeforeValidator(_number_text, json_schema_input_type=str | float),
+]
+EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]
+
+
+class Strict(BaseModel):
+    """Refuses unknown keys by name; a mistyped key that is quietly ignored costs a night of probes."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def refuse_unknown_keys(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        for key in data:
+            if key not in cls.model_fields:
+                raise PydanticCustomError("unknown_key", "{key}", {"key": str(key), "known": list(cls.model_fields)})
+        return data
+
+
+class ReadyBody(Strict):
+    """When the server counts as ready: at the first of the two that is given, and no later than `within`."""
+
+    http: Line | None = Field(None, description="Path that answers 200 once the server is ready.", examples=["/health"])
+    log: Line | None = Field(None, description="Text that the server prints once it is ready.")
+    within: Duration | None = Field(
+        None, description="How long the start may take: seconds, or like 90s, 20m, 1h30m.", examples=["20m"]
+    )
+
+
+class ServeBody(Strict):
+    """A server under test."""
+
+    command: Command = Field(description="Shell command that starts it and stays in the foreground.")
+    ready: ReadyBody | None = None
+
+
+class SubmissionBody(Strict):
+    """One bisection, as a user writes it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "project": "python",
+                    "repo": "https://git.example.org/team/tinyserve.git",
+                    "good": "v1.4.0",
+                    "bad": "main",
+                    "script": "tinyserve selfcheck\n",
+                    "timeout": "10m",
+                }
+            ]
+        }
+    )
+
+    good: Goods = Field(description="One ref, or several, where it worked.")
+    bad: Ref = Field(description="The ref where it is broken.")
+    project: Line | None = Field(None, description="Name of a recipe: how commits are built and run.")
+    repo: Line | None = Field(None, description="URL or path of the git repository.")
+    build: Command | None = Field(None, description="Build command, instead of the recipe's.")
+    image: Line | None = Field(None, description="Container image, for the docker sandbox.")
+    network: Network | None = Field(None, description="Network while the reproduction runs.")
+    env: dict[EnvName, Text] = Field({}, max_length=200, description="Environment variables of the reproduction.")
+    script: Text | None = Field(None, description="Shell script: exit 0 is good, 125 skip, 1 to 124 bad.")
+    serve: ServeBody | None = Field(None, description="A server to start, instead of a script.")
+    check: Text | None = Field(None, description="Shell script that runs once the server is ready.")
+    failure: Line | None = Field(None, description="Text that only this failure prints.")
+    sandbox: SandboxKind | None = Field(None, description="Where the reproduction runs.")
+    width: int | None = Field(None, ge=1, le=1000, description="Probes in flight at most.")
+    first_parent: bool = Field(False, description="Follow only the first parent of each merge.")
+    timeout: Duration | None = Field(None, description="How long one run may take.", examples=["20m", 1200])
+    hang: Literal["skip", "bad"] | None = Field(None, description="What a run that meets the time limit means.")
+
+
+def submission(document: dict[str, Any]) -> Submission:
+    """Errors: RequestValidationError, whose `loc` begins with "body"."""
+    try:
+        body = SubmissionBody.model_validate(document)
+    except ValidationError as error:
+        errors = error.errors(include_url=False)
+        raise RequestValidationError([{**each, "loc": ("body", *each["loc"])} for each in errors]) from None
+    return Submission(
+        good=tuple(body.good),
+        bad=body.bad,
+        project=body.project,
+        repo=body.repo,
+        build=body.build,
+        image=body.image,
+        network=body.network,
+        env=dict(body.env),
+        script=body.script,
+        serve=_serve(body.serve),
+        check=body.check,
+        failure=body.failure,
+        sandbox=body.sandbox,
+        width=body.width,
+        first_parent=body.first_parent,
+        timeout=body.timeout,
+        hang=body.hang,
+    )
+
+
+def _serve(body: ServeBody | None) -> ServeForm | None:
+    if body is None:
+        return None
+    ready = body.ready or ReadyBody()
+    return ServeForm(command=body.command, ready_http=ready.http, ready_log=ready.log, within=ready.within)
+
+
+def nearest(key: str, known: list[str]) -> str | None:
+    """The known key that was probably meant."""
+    return next(iter(get_close_matches(key.lower().replace("-", "_"), known, n=1)), None)

@@ -1,0 +1,57 @@
+"""The OpenAPI document: what FastAPI writes, and the schemas that only our own reading of bodies and errors uses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
+
+from service.doors.api.bodies import SubmissionBody
+from service.doors.api.document import JSON_TYPES, YAML_TYPES
+from service.doors.api.views import Problem
+
+REFS = "#/components/schemas/{model}"
+
+YAML_EXAMPLE = """\
+repo: https://git.example.org/team/tinyserve.git
+good: v1.4.0
+bad: main
+serve:
+  command: tinyserve serve --num_speculative_tokens 2
+  ready: {http: /health, within: 2m}
+failure: "capture sizes must be multiples of 3"
+"""
+
+
+def request_body() -> dict[str, Any]:
+    """For the route that takes a request: the same schema in both languages."""
+    schema = {"$ref": REFS.format(model=SubmissionBody.__name__)}
+    as_json = {"schema": schema, "example": SubmissionBody.model_config["json_schema_extra"]["examples"][0]}  # type: ignore[index]
+    content = {JSON_TYPES[0]: as_json, YAML_TYPES[0]: {"schema": schema, "example": YAML_EXAMPLE}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def describe(app: FastAPI) -> None:
+    """Makes `app.openapi()` complete."""
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _document(app)
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _document(app: FastAPI) -> dict[str, Any]:
+    document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+    schemas = document.setdefault("components", {}).setdefault("schemas", {})
+    for model, mode in ((SubmissionBody, "validation"), (Problem, "serialization")):
+        schemas.update(_schemas(model, mode))
+    return document
+
+
+def _schemas(model: type[BaseModel], mode: Any) -> dict[str, Any]:
+    schema = model.model_json_schema(ref_template=REFS, mode=mode)
+    return {**schema.pop("$defs", {}), model.__name__: schema}

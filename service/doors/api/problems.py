@@ -1,0 +1,163 @@
+"""Every error as problem details (RFC 9457), and the same shape for the OpenAPI document."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from service.domain.errors import UserError
+from service.doors.api.bodies import nearest
+from service.doors.api.views import FieldError, Problem
+
+MEDIA_TYPE = "application/problem+json"
+log = logging.getLogger(__name__)
+
+#: What a status means here, for the OpenAPI document.
+MEANINGS: Mapping[int, str] = {
+    404: "There is no such thing.",
+    409: "It exists, but not in a state that allows this.",
+    413: "The request is larger than is read here.",
+    415: "The body has a content type that is not read here.",
+    421: "The request is for another host.",
+    422: "Something in the request cannot be used; `field` names it.",
+    500: "firstbad failed; its log says why.",
+}
+
+
+def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """For a route's `responses`: the problems that it may answer besides those of any route."""
+    return {status: _documented(status) for status in sorted({*statuses, 421, 500})}
+
+
+def install(app: FastAPI) -> None:
+    app.add_exception_handler(UserError, _user_error)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+def response(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
+    """ASCII on the wire: half a surrogate pair that a user sent can still be quoted back."""
+    text = json.dumps(problem.model_dump(mode="json", exclude_defaults=True), ensure_ascii=True)
+    return Response(text, problem.status, dict(headers or {}), MEDIA_TYPE)
+
+
+def of_user_error(error: UserError, instance: str) -> Problem:
+    return Problem(
+        type=f"/problems/{error.slug}",
+        title=error.title,
+        status=error.status,
+        detail=error.detail,
+        instance=instance,
+        field=error.field,
+        value=error.value,
+        advice=error.advice,
+    )
+
+
+def of_validation(errors: Sequence[Mapping[str, Any]], instance: str) -> Problem:
+    """The first error is the problem; all of them are listed when there are several."""
+    listed = tuple(_field_error(error) for error in errors)
+    first = listed[0]
+    return Problem(
+        type="/problems/bad-request",
+        title="The request cannot be used",
+        status=422,
+        detail=first.detail,
+        instance=instance,
+        field=first.field,
+        value=first.value,
+        advice=first.advice,
+        errors=listed if len(listed) > 1 else (),
+    )
+
+
+def _user_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, UserError)
+    return response(of_user_error(error, request.url.path))
+
+
+def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return response(of_validation(error.errors(), request.url.path))
+
+
+def _http_error(request: Request, error: Exception) -> Response:
+    """What the framework itself refuses: no such route, no such method."""
+    assert isinstance(error, HTTPException)
+    status = HTTPStatus(error.status_code)
+    slug = status.phrase.lower().replace(" ", "-")
+    detail = f"{request.method} {request.url.path}: {status.phrase.lower()}"
+    problem = Problem(
+        type=f"/problems/{slug}",
+        title=status.phrase,
+        status=status,
+        detail=detail,
+        instance=request.url.path,
+        advice="the routes are listed in /api/v1/openapi.json",
+    )
+    return response(problem, error.headers)
+
+
+def _unexpected(request: Request, error: Exception) -> Response:
+    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return response(
+        Problem(
+            type="/problems/internal-error",
+            title="firstbad itself failed",
+            status=500,
+            detail="an unexpected error; nothing was changed",
+            instance=request.url.path,
+            advice="the service's log has the traceback",
+        )
+    )
+
+
+def _field_error(error: Mapping[str, Any]) -> FieldError:
+    context = error.get("ctx") or {}
+    where = [str(part) for part in error["loc"] if part not in ("body", "query", "path", "[key]")]
+    if error["type"] == "unknown_key":
+        return _unknown_key(where, str(context["key"]), list(context["known"]))
+    field = ".".join(where)
+    if error["type"] == "missing":
+        return FieldError(field=field, detail=f"{field} is missing", advice=f"add {field}:")
+    said = str(error["msg"])
+    return FieldError(field=field, detail=f"{field}: {said[:1].lower()}{said[1:]}", value=_shown(error.get("input")))
+
+
+def _unknown_key(where: list[str], key: str, known: list[str]) -> FieldError:
+    meant = nearest(key, known)
+    advice = f"did you mean {meant}?" if meant else f"known here are: {', '.join(known)}"
+    field = ".".join([*where, key])
+    return FieldError(
+        field=field[:200], detail=f"{field[:200]!r} is no key of a request", value=key[:200], advice=advice
+    )
+
+
+def _shown(value: object) -> str:
+    return value[:200] if isinstance(value, str) else repr(value)[:200]
+
+
+def _documented(status: int) -> dict[str, Any]:
+    example = {
+        "type": "/problems/bad-request" if status == 422 else f"/problems/{_slug(status)}",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": MEANINGS[status],
+        "instance": "/api/v1/bisections",
+    }
+    schema = {"$ref": "#/components/schemas/Problem"}
+    return {"description": MEANINGS[status], "content": {MEDIA_TYPE: {"schema": schema, "example": example}}}
+
+
+def _slug(status: int) -> str:
+    return {404: "not-found", 409: "conflict", 413: "too-large", 500: "internal-error"}.get(
+        status, HTTPStatus(status).phrase.lower().replace(" ", "-")
+    )

@@ -1,0 +1,157 @@
+"""From what the flow returns to what the API answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from service.domain.bisection import Bisection, Commit, Event, Node, Probe, Request
+from service.domain.bisection import Problem as Refused
+from service.domain.lifecycle import LIVE_BISECTIONS
+from service.doors.api import views
+
+if TYPE_CHECKING:
+    from service.application.report import Report
+
+PREFIX = "/api/v1"
+
+
+def bisection_path(id: str) -> str:
+    return f"{PREFIX}/bisections/{id}"
+
+
+def bisection(found: Bisection) -> views.BisectionView:
+    return views.BisectionView(**_bisection_fields(found))
+
+
+def report(made: Report) -> views.ReportView:
+    found = made.bisection
+    return views.ReportView(
+        **_bisection_fields(found),
+        headline=made.headline,
+        explanation=made.explanation,
+        ends=views.Ends(good=_commits(made.good), bad=_commit(made.bad) if made.bad else None),
+        answer=_answer(made),
+        evidence=tuple(views.ProofView(commit=_commit(p.commit), probe=probe(p.probe)) for p in made.evidence),
+        notes=found.notes,
+        probes_done=made.probes_done,
+        probes_running=tuple(probe(running) for running in made.probes_running),
+        request=_request(found.request),
+    )
+
+
+def probe(found: Probe) -> views.ProbeView:
+    return views.ProbeView(
+        id=found.id,
+        bisection=found.bisection_id,
+        number=found.number,
+        sha=found.sha,
+        trial=found.trial,
+        purpose=found.purpose,
+        state=found.state,
+        verdict=found.verdict,
+        reason=found.reason,
+        attempt=found.attempt,
+        node=found.node,
+        planned_at=found.planned_at,
+        queued_at=found.queued_at,
+        started_at=found.started_at,
+        finished_at=found.finished_at,
+        outcome=views.OutcomeView.model_validate(found.outcome) if found.outcome else None,
+        faults=tuple(views.FaultView.model_validate(fault) for fault in found.faults),
+        links=_probe_links(found),
+    )
+
+
+def event(seen: Event) -> views.EventView:
+    return views.EventView.model_validate(seen)
+
+
+def node(seen: Node) -> views.NodeView:
+    return views.NodeView.model_validate(seen)
+
+
+def without_password(repo: str) -> str:
+    """A token in a clone URL is for git alone; the user of an ssh URL is no secret."""
+    match = re.match(r"(?i)([a-z][a-z0-9+.-]*)://([^/]*)@", repo)
+    if match is None or (match[1].lower() == "ssh" and ":" not in match[2]):
+        return repo
+    user = f"{match[2].partition(':')[0]}:" if ":" in match[2] else ""
+    return f"{match[1]}://{user}***@{repo[match.end() :]}"
+
+
+def _bisection_fields(found: Bisection) -> dict[str, object]:
+    path = bisection_path(found.id)
+    return {
+        "id": found.id,
+        "state": found.state,
+        "live": found.state in LIVE_BISECTIONS,
+        "repo": without_password(found.request.repo),
+        "good": found.request.good,
+        "bad": found.request.bad,
+        "submitter": found.submitter,
+        "created_at": found.created_at,
+        "updated_at": found.updated_at,
+        "ended_at": found.ended_at,
+        "candidates": found.candidates,
+        "candidates_left": found.candidates_left,
+        "expected_remaining": found.expected_probes,
+        "first_bad": found.answer.shas if found.answer else (),
+        "problem": _trouble(found.problem) if found.problem else None,
+        "links": views.BisectionLinks(self=path, probes=f"{path}/probes", events=f"{path}/events"),
+    }
+
+
+def _trouble(problem: Refused) -> views.Trouble:
+    return views.Trouble(
+        type=f"/problems/{problem.slug}",
+        title=problem.title,
+        detail=problem.detail,
+        field=problem.field,
+        value=problem.value,
+        advice=problem.advice,
+    )
+
+
+def _answer(made: Report) -> views.AnswerView | None:
+    answer = made.bisection.answer
+    if answer is None:
+        return None
+    return views.AnswerView(commits=_commits(made.answer), why=answer.why, confidence=answer.confidence)
+
+
+def _commits(commits: Sequence[Commit]) -> tuple[views.CommitView, ...]:
+    return tuple(_commit(commit) for commit in commits)
+
+
+def _commit(commit: Commit) -> views.CommitView:
+    return views.CommitView.model_validate(commit)
+
+
+def _probe_links(found: Probe) -> views.ProbeLinks:
+    path = f"{PREFIX}/probes/{found.id}"
+    return views.ProbeLinks(self=path, log=f"{path}/log", bisection=bisection_path(found.bisection_id))
+
+
+def _request(request: Request) -> views.RequestView:
+    recipe, reproduction = request.recipe, request.reproduction
+    return views.RequestView(
+        repo=without_password(request.repo),
+        good=request.good,
+        bad=request.bad,
+        project=recipe.name,
+        build=recipe.build_command,
+        image=recipe.image,
+        network=recipe.network,
+        env=dict(recipe.env),
+        script=reproduction.script,
+        serve=views.ServeView.model_validate(reproduction.serve) if reproduction.serve else None,
+        check=reproduction.check,
+        failure=reproduction.failure,
+        sandbox=request.sandbox,
+        width=request.width,
+        first_parent=request.first_parent,
+        timeout_s=request.timeout_s,
+        hang="bad" if request.hang_is_bad else "skip",
+    )

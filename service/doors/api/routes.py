@@ -1,0 +1,176 @@
+"""The routes under /api/v1: parse, call one function of the flow, render. The flow blocks, so they run in threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from service.application.flow import Flow
+from service.domain.lifecycle import BisectionState
+from service.doors.api import render, views
+from service.doors.api.bodies import submission
+from service.doors.api.document import parse
+from service.doors.api.openapi import request_body
+from service.doors.api.problems import responses
+
+router = APIRouter(prefix=render.PREFIX)
+
+
+async def _flow(request: Request) -> Flow:
+    flow: Flow = request.app.state.flow
+    return flow
+
+
+async def _sent(request: Request) -> tuple[bytes, str]:
+    """Body and media type. A form of another site can send only text/plain and form types, which `parse` refuses."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return await request.body(), media_type
+
+
+FlowOf = Annotated[Flow, Depends(_flow)]
+BisectionId = Annotated[str, Path(pattern=r"^[0-9A-Za-z_-]{1,64}$", description="Id of a bisection.")]
+ProbeId = Annotated[str, Path(pattern=r"^[0-9A-Za-z_-]{1,64}\.[0-9]{1,9}$", description="Id of a probe.")]
+ProbeNumber = Annotated[int, Path(ge=1, le=999_999_999)]
+Limit = Annotated[int, Query(ge=1, le=200, description="How many at most.")]
+After = Annotated[int, Query(ge=0, le=2**62, description="Only those with a greater id.")]
+LOG: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The stored log."}
+}
+
+
+def _who(request: Request) -> str:
+    return f"api from {request.client.host}" if request.client else "api"
+
+
+@router.post(
+    "/bisections",
+    operation_id="submit",
+    summary="Start a bisection",
+    description="Takes JSON or YAML. It answers at once; the refs are looked up afterwards, and what is wrong "
+    "with them shows as state `refused` with a `problem`.",
+    status_code=201,
+    response_model=views.BisectionView,
+    responses={**responses(413, 415, 422), 201: {"headers": {"Location": {"schema": {"type": "string"}}}}},
+    openapi_extra=request_body(),
+)
+def submit(request: Request, answer: Response, flow: FlowOf, sent: Annotated[Any, Depends(_sent)]) -> Any:
+    body, media_type = sent
+    made = flow.submit(submission(parse(body, media_type)), _who(request))
+    answer.headers["Location"] = render.bisection_path(made.id)
+    return render.bisection(made)
+
+
+@router.get(
+    "/bisections",
+    operation_id="listBisections",
+    summary="List bisections, newest first",
+    response_model=views.BisectionList,
+    responses=responses(422),
+)
+def list_bisections(
+    flow: FlowOf,
+    state: Annotated[list[BisectionState], Query(description="Only those in one of these states.")] = [],  # noqa: B006
+    limit: Limit = 50,
+) -> Any:
+    return {"items": [render.bisection(each) for each in flow.bisections(frozenset(state), limit)]}
+
+
+@router.get(
+    "/bisections/{id}",
+    operation_id="getBisection",
+    summary="The report on a bisection",
+    response_model=views.ReportView,
+    responses=responses(404, 422),
+)
+def get_bisection(id: BisectionId, flow: FlowOf) -> Any:
+    return render.report(flow.report(id))
+
+
+@router.delete(
+    "/bisections/{id}",
+    operation_id="cancelBisection",
+    summary="Cancel a bisection",
+    description="What runs for it is stopped. Cancelling it again changes nothing.",
+    response_model=views.BisectionView,
+    responses=responses(404, 409, 422),
+)
+def cancel_bisection(id: BisectionId, request: Request, flow: FlowOf) -> Any:
+    return render.bisection(flow.cancel(id, _who(request)))
+
+
+@router.get(
+    "/bisections/{id}/probes",
+    operation_id="listProbes",
+    summary="The probes of a bisection, by number",
+    response_model=views.ProbeList,
+    responses=responses(404, 422),
+)
+def list_probes(id: BisectionId, flow: FlowOf) -> Any:
+    return {"items": [render.probe(each) for each in flow.probes(id)]}
+
+
+@router.get(
+    "/bisections/{id}/events",
+    operation_id="listEvents",
+    summary="What happened to a bisection, oldest first",
+    response_model=views.EventList,
+    responses=responses(404, 422),
+)
+def list_events(id: BisectionId, flow: FlowOf, after: After = 0) -> Any:
+    items = [render.event(each) for each in flow.events(id, after)]
+    return {"items": items, "last": items[-1].id if items else after}
+
+
+@router.get(
+    "/bisections/{id}/probes/{number}/log",
+    operation_id="getLogByNumber",
+    summary="The log of a probe, by its number",
+    response_class=StreamingResponse,
+    responses={**responses(404, 409, 422), **LOG},
+)
+def get_log_by_number(id: BisectionId, number: ProbeNumber, flow: FlowOf) -> Response:
+    return _log(flow, f"{id}.{number}")
+
+
+@router.get(
+    "/probes/{id}",
+    operation_id="getProbe",
+    summary="One probe",
+    response_model=views.ProbeView,
+    responses=responses(404, 422),
+)
+def get_probe(id: ProbeId, flow: FlowOf) -> Any:
+    return render.probe(flow.probe(id))
+
+
+@router.get(
+    "/probes/{id}/log",
+    operation_id="getLog",
+    summary="The log of a probe",
+    response_class=StreamingResponse,
+    responses={**responses(404, 409, 422), **LOG},
+)
+def get_log(id: ProbeId, flow: FlowOf) -> Response:
+    return _log(flow, id)
+
+
+@router.get(
+    "/nodes",
+    operation_id="listNodes",
+    summary="The machines that run probes",
+    response_model=views.NodeList,
+    responses=responses(),
+)
+def list_nodes(flow: FlowOf) -> Any:
+    return {"items": [render.node(each) for each in flow.nodes()]}
+
+
+def _log(flow: Flow, probe_id: str) -> Response:
+    """The first piece is read before anything is sent, so that a missing file is a 404 and not a broken answer."""
+    pieces: Iterator[bytes] = iter(flow.log(probe_id).pieces)
+    first = next(pieces, b"")
+    return StreamingResponse(chain([first], pieces), media_type="text/plain; charset=utf-8")

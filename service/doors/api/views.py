@@ -1,0 +1,247 @@
+"""What the API answers, and the client reads. Times are UTC; what ends in `_s` is in seconds."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.domain.bisection import Purpose
+from service.domain.evidence import Verdict
+from service.domain.lifecycle import BisectionState, ProbeState
+from service.domain.recipe import Network, SandboxKind
+
+
+class View(BaseModel):
+    """A client of an older version reads a newer service: what it does not know is left aside."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, from_attributes=True)
+
+
+class FieldError(View):
+    field: str
+    detail: str
+    value: str = ""
+    advice: str = ""
+
+
+class Trouble(View):
+    """What was wrong: the sentence, the part of the request and the value it is about, and what to do."""
+
+    type: str = Field(
+        description="Stable name of the problem, as a relative reference.", examples=["/problems/not-found"]
+    )
+    title: str
+    detail: str
+    field: str = ""
+    value: str = ""
+    advice: str = ""
+
+
+class Problem(Trouble):
+    """Problem details (RFC 9457). `errors` lists every field when several are wrong."""
+
+    status: int
+    instance: str = ""
+    errors: tuple[FieldError, ...] = ()
+
+
+class CommitView(View):
+    sha: str
+    subject: str
+    author: str
+    committed_at: datetime
+    parents: tuple[str, ...] = ()
+
+
+class PhaseView(View):
+    name: str
+    at_s: float
+    seconds: float
+
+
+class LogView(View):
+    bytes: int = Field(description="What the run wrote; the stored log is shorter when `cut`.")
+    cut: bool
+    last_lines: tuple[str, ...]
+
+
+class OutcomeView(View):
+    """The facts of one run; `exit_status` or `signal` are those of the phase `ended_in`."""
+
+    ended_in: str
+    exit_status: int | None
+    signal: int | None
+    ready: bool | None
+    timed_out: bool
+    out_of_memory: bool
+    phases: tuple[PhaseView, ...]
+    log: LogView | None
+    failure_seen: str | None
+    environment: dict[str, str]
+
+
+class FaultView(View):
+    """What a node did wrong; never held against the commit."""
+
+    kind: str
+    message: str
+    advice: str
+
+
+class ProbeLinks(View):
+    self: str
+    log: str
+    bisection: str
+
+
+class ProbeView(View):
+    id: str
+    bisection: str
+    number: int
+    sha: str
+    trial: int
+    purpose: Purpose
+    state: ProbeState
+    verdict: Verdict | None
+    reason: str
+    attempt: int
+    node: str | None
+    planned_at: datetime
+    queued_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    outcome: OutcomeView | None
+    faults: tuple[FaultView, ...]
+    links: ProbeLinks
+
+
+class ServeView(View):
+    command: str
+    ready_http: str | None
+    ready_log: str | None
+    within_s: float
+
+
+class RequestView(View):
+    """The request with every default filled in."""
+
+    repo: str
+    good: tuple[str, ...]
+    bad: str
+    project: str
+    build: str | None
+    image: str | None
+    network: Network
+    env: dict[str, str]
+    script: str | None
+    serve: ServeView | None
+    check: str | None
+    failure: str | None
+    sandbox: SandboxKind
+    width: int
+    first_parent: bool
+    timeout_s: float
+    hang: str
+
+
+class BisectionLinks(View):
+    self: str
+    probes: str
+    events: str
+
+
+class BisectionView(View):
+    id: str
+    state: BisectionState
+    live: bool = Field(description="It may still change by itself.")
+    repo: str
+    good: tuple[str, ...] = Field(description="As they were written.")
+    bad: str = Field(description="As it was written.")
+    submitter: str
+    created_at: datetime
+    updated_at: datetime
+    ended_at: datetime | None
+    candidates: int | None = Field(description="Commits that may be the first bad one, at the start.")
+    candidates_left: int | None
+    expected_remaining: float | None = Field(description="Probes that are still expected.")
+    first_bad: tuple[str, ...] = Field(description="The first bad commit, or the suspects in order; full SHAs.")
+    problem: Trouble | None = Field(description="Why it was refused or failed.")
+    links: BisectionLinks
+
+
+class Ends(View):
+    """Empty until the refs are resolved."""
+
+    good: tuple[CommitView, ...]
+    bad: CommitView | None
+
+
+class AnswerView(View):
+    """One commit when the state is `found`, several when it is `suspects`. `confidence` is between 0 and 1."""
+
+    commits: tuple[CommitView, ...]
+    why: str
+    confidence: float | None
+
+
+class ProofView(View):
+    """A probe that the answer stands on."""
+
+    commit: CommitView
+    probe: ProbeView
+
+
+class ReportView(BisectionView):
+    headline: str
+    explanation: tuple[str, ...]
+    ends: Ends
+    answer: AnswerView | None
+    evidence: tuple[ProofView, ...]
+    notes: tuple[str, ...]
+    probes_done: int
+    probes_running: tuple[ProbeView, ...]
+    request: RequestView
+
+
+class EventView(View):
+    id: int
+    at: datetime
+    kind: str
+    data: dict[str, object]
+
+
+class NodeView(View):
+    name: str
+    slots: int
+    seen_at: datetime
+    state: str
+    facts: dict[str, str]
+
+
+class BisectionList(View):
+    """Newest first."""
+
+    items: tuple[BisectionView, ...]
+
+
+class ProbeList(View):
+    """By number."""
+
+    items: tuple[ProbeView, ...]
+
+
+class EventList(View):
+    """Oldest first. `last` is the id to give as `after` next time."""
+
+    items: tuple[EventView, ...]
+    last: int
+
+
+class NodeList(View):
+    items: tuple[NodeView, ...]
+
+
+class Health(View):
+    status: str
+    parts: dict[str, str] = {}

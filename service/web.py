@@ -1,0 +1,150 @@
+"""The HTTP application: mounts the doors, turns errors into answers, and keeps out what no honest client sends."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from fastapi import FastAPI
+from fastapi.responses import JSONResponse
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.application.flow import Flow
+from service.domain.errors import TooLarge, UserError
+from service.doors.api import openapi, problems
+from service.doors.api.render import PREFIX
+from service.doors.api.routes import router
+from service.doors.api.views import Health
+
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+BODY_BYTES = 1024 * 1024
+
+SECURITY_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+}
+
+
+class WrongHost(UserError):
+    """A page elsewhere can make a browser resolve its own name to this machine; the Host header gives it away."""
+
+    slug = "wrong-host"
+    title = "The request is for another host"
+    status = 421
+
+
+def create_app(flow: Flow, *, allowed_hosts: Sequence[str] = LOOPBACK, body_bytes: int = BODY_BYTES) -> FastAPI:
+    """`allowed_hosts`: the names that clients may use for this service, without port; "*" allows all."""
+    app = FastAPI(
+        title="firstbad",
+        version=version("firstbad"),
+        description="One commit out of a range, found by running a reproduction. Every error is a problem (RFC 9457).",
+        openapi_url=f"{PREFIX}/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.flow = flow
+    problems.install(app)
+    app.include_router(router)
+    _add_health(app, flow)
+    openapi.describe(app)
+    app.add_middleware(BodyLimit, most=body_bytes)
+    app.add_middleware(KnownHost, allowed=allowed_hosts)
+    app.add_middleware(SecureHeaders)
+    return app
+
+
+def _add_health(app: FastAPI, flow: Flow) -> None:
+    @app.get("/healthz", operation_id="alive", summary="The process answers", responses=problems.responses())
+    async def alive() -> Health:
+        return Health(status="ok")
+
+    @app.get(
+        "/readyz",
+        operation_id="ready",
+        summary="Every part works",
+        response_model=Health,
+        responses={
+            **problems.responses(),
+            503: {"model": Health, "description": "A part is down; `parts` says which."},
+        },
+    )
+    def ready() -> JSONResponse:
+        parts = flow.health()
+        up = all(said == "ok" for said in parts.values())
+        health = Health(status="ok" if up else "down", parts=parts)
+        return JSONResponse(health.model_dump(), 200 if up else 503)
+
+
+class SecureHeaders:
+    """Adds what a door has not set itself."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in SECURITY_HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self.app(scope, receive, sent)
+
+
+class KnownHost:
+    """As Starlette's TrustedHostMiddleware, with a problem as its answer."""
+
+    def __init__(self, app: ASGIApp, allowed: Sequence[str]) -> None:
+        self.app = app
+        self.allowed = frozenset(name.lower() for name in allowed)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        host = Headers(scope=scope).get("host", "") if scope["type"] in ("http", "websocket") else None
+        if host is None or "*" in self.allowed or _name(host) in self.allowed:
+            await self.app(scope, receive, send)
+            return
+        error = WrongHost(
+            f"the request is for the host {host or '(none)'!r}",
+            value=host,
+            field="Host",
+            advice=f"use one of {', '.join(sorted(self.allowed))}, or let the service allow this name",
+        )
+        await problems.response(problems.of_user_error(error, scope["path"]))(scope, receive, send)
+
+
+def _name(host: str) -> str:
+    """Without the port; an IPv6 address keeps its brackets."""
+    return re.sub(r":[0-9]+$", "", host).lower()
+
+
+class BodyLimit:
+    """Counts while the body comes in, so that neither a wrong nor a missing Content-Length gets more into memory."""
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self.app = app
+        self.most = most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        seen = 0
+
+        async def received() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > self.most:
+                raise TooLarge(
+                    f"the body has more than {self.most} bytes",
+                    field="body",
+                    advice="keep data out of the script: let it fetch what it needs",
+                )
+            return message
+
+        await self.app(scope, received, send)
