@@ -140,7 +140,10 @@ class Flow:
         self._advance_all(touched)
 
     def sweep(self) -> None:
-        """Mends what was lost on the way. Safe at any time, from several processes at once. Errors: QueueUnavailable."""
+        """Mends what was lost on the way; safe at any time, from several processes at once.
+
+        Errors: QueueUnavailable, and then nothing was touched.
+        """
         with self.ports.bisections.transaction() as tx:
             pending = tuple(compose(tx, message, self.ports.history) for message in tx.undelivered())
             carried = sweep.carried(tx)

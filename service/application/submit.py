@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -13,6 +14,7 @@ from service.domain.errors import BadRequest, TooLarge
 from service.domain.recipe import Network, Recipe, SandboxKind
 
 DEFAULT_RECIPE = "python"
+_VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 E = TypeVar("E", Network, SandboxKind)
 
 
@@ -165,8 +167,10 @@ def _text(text: str, name: str) -> str:
 
 def _env(env: Mapping[str, str]) -> dict[str, str]:
     for key, value in env.items():
-        if not key.replace("_", "a").isalnum() or key[0].isdigit() or "\0" in value:
+        if not _VARIABLE.fullmatch(key):
             raise BadRequest(f"env: {key!r} is no variable", value=key, field="env", advice="use letters, digits and _")
+        if "\0" in value:
+            raise BadRequest(f"env: {key} holds a NUL byte", value=key, field="env", advice="leave the byte out")
     return dict(env)
 
 

@@ -9,7 +9,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from service.application.dispatch import queue_build, queue_probe
 from service.application.ports import ProbeQueue, Transaction
 from service.application.record import retry_build, retry_probe
 from service.domain.bisection import Build, Message, Probe
@@ -77,9 +76,19 @@ def _probe(tx: Transaction, ticket: Ticket, gone: bool, now: datetime) -> set[st
 def _put_back_probe(tx: Transaction, probe: Probe, now: datetime) -> None:
     """A message that was lost is sent again; a run that was lost is the node's fault."""
     if probe.state is ProbeState.QUEUED:
-        queue_probe(tx, probe, now)
+        tx.save_probe(replace(probe, silent_since=None))
+        _send_again(tx, Ticket("probe", probe.id, probe.attempt), now)
     else:
         retry_probe(tx, probe, _LOST, now)
+
+
+def _send_again(tx: Transaction, ticket: Ticket, now: datetime) -> None:
+    """The same attempt once more: should the first message turn up after all, a worker takes only one of them.
+
+    The time in the key makes it another message than the one that was lost.
+    """
+    key = f"{ticket.kind}:{ticket.id}:{ticket.attempt}:{now.isoformat()}"
+    tx.post(Message(ticket.kind, key, {"id": ticket.id, "attempt": ticket.attempt}), now)
 
 
 def _build(tx: Transaction, ticket: Ticket, gone: bool, now: datetime) -> set[str]:
@@ -90,18 +99,18 @@ def _build(tx: Transaction, ticket: Ticket, gone: bool, now: datetime) -> set[st
     if _too_long(silent, now) and build.state is BuildState.RUNNING:
         return set(retry_build(tx, build, _LOST, now))
     if _too_long(silent, now):
-        queue_build(tx, build, now)
+        tx.save_build(replace(build, silent_since=None))
+        _send_again(tx, ticket, now)
     elif silent != build.silent_since:
         tx.save_build(replace(build, silent_since=silent))
     return set()
 
 
 def _prepare_again(tx: Transaction, ticket: Ticket, now: datetime) -> None:
-    """The time in the key makes it another message than the one that was lost."""
     found = tx.bisection(ticket.id)
     if found.state in _UNPREPARED and _too_long(found.updated_at, now):
         tx.save_bisection(replace(found, updated_at=now))
-        tx.post(Message("prepare", f"prepare:{found.id}:{now.isoformat()}", {"id": found.id}), now)
+        _send_again(tx, ticket, now)
 
 
 def _silent_since(thing: Probe | Build, gone: bool, now: datetime) -> datetime | None:

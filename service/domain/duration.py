@@ -38,7 +38,7 @@ def _sum_of_parts(text: str) -> float:
 
 def spoken(seconds: float) -> str:
     """For people: "4.2 s", "3 min 20 s", "2 h 5 min"."""
-    if seconds < 60:
+    if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:

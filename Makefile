@@ -1,0 +1,49 @@
+# `make demo` and `make test` are all a newcomer needs; each does its own set-up into .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test lint format lock bench bench-search setup clean
+
+setup: $(READY)
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "firstbad needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -m venv .venv \
+	  || { echo "python3 cannot make a virtual environment; on Debian: apt-get install python3-venv"; rm -rf .venv; exit 1; }
+	@awk '/^[a-z0-9]/ { ours = 0 } /^uv==/ { ours = 1 } ours' requirements.lock > .venv/uv.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r .venv/uv.lock
+	@VIRTUAL_ENV=.venv $(BIN)/uv pip install --quiet --require-hashes -r requirements.lock
+	@VIRTUAL_ENV=.venv $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(READY)
+	@$(BIN)/python -m examples.demo
+
+test: $(READY)
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff check --fix --quiet .
+	$(BIN)/ruff format --quiet .
+
+# Hashes and names only: an address of a package index has no place in the repository.
+lock: $(READY)
+	$(BIN)/uv export --quiet --format requirements-txt --no-emit-project --no-header --python 3.11 -o requirements.lock
+	rm -f uv.lock
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks.bisection $(ARGS)
+
+bench-search: $(READY)
+	$(BIN)/python -m benchmarks.search $(ARGS)
+
+clean:
+	rm -rf .demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,134 @@
+"""The way to the workers: orders over Celery, and what Redis knows of each attempt (sent, leased, to be cancelled)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+import redis
+from celery import Celery
+from kombu.exceptions import OperationalError
+
+from service.application.ports import BuildOrder, ProbeOrder, QueueUnavailable
+from worker import contract
+from worker.contract import Queue, Task
+
+#: An order that no worker took for so long is looked for again.
+SENT_S = 3600
+CANCEL_S = 24 * 3600
+
+
+def sender(redis_url: str) -> Celery:
+    """A Celery application that only sends."""
+    app = Celery("firstbad", broker=redis_url, set_as_current=False)
+    app.conf.update(task_serializer="json", accept_content=["json"], task_ignore_result=True)
+    app.conf.update(broker_transport_options={"socket_connect_timeout": 5, "socket_timeout": 10})
+    return app
+
+
+class CeleryQueue:
+    """Implements the ProbeQueue port."""
+
+    def __init__(self, redis_url: str) -> None:
+        self._app = sender(redis_url)
+        self._redis = redis.Redis.from_url(redis_url, socket_connect_timeout=5, socket_timeout=10)
+
+    def send_prepare(self, bisection_id: str) -> None:
+        self._send(Task.PREPARE, Queue.CONTROL, bisection_id, contract.sent_key("prepare", bisection_id, 0))
+
+    def send_build(self, order: BuildOrder) -> None:
+        key = contract.sent_key("build", order.key, order.attempt)
+        self._send(Task.BUILD, Queue.BUILD, _build(order).model_dump(mode="json"), key)
+
+    def send_probe(self, order: ProbeOrder) -> None:
+        key = contract.sent_key("probe", order.probe, order.attempt)
+        self._send(Task.PROBE, Queue.PROBE, _probe(order).model_dump(mode="json"), key)
+
+    def cancel(self, kind: str, id: str, attempt: int) -> None:
+        with _unavailable():
+            self._redis.set(contract.cancel_key(kind, id, attempt), "1", ex=CANCEL_S)
+
+    def under_way(self, kind: str, id: str, attempt: int) -> bool:
+        keys = contract.sent_key(kind, id, attempt), contract.lease_key(kind, id, attempt)
+        with _unavailable():
+            return bool(self._redis.exists(*keys))
+
+    def trouble(self) -> str | None:
+        try:
+            self._redis.ping()
+        except redis.RedisError as error:
+            return f"the broker does not answer: {error}"
+        return None
+
+    @contextmanager
+    def preparing(self, bisection_id: str) -> Iterator[None]:
+        """Holds the lease of a preparation while it runs in this process."""
+        ended = threading.Event()
+        key = contract.lease_key("prepare", bisection_id, 0)
+        self._renew(key)
+        self._redis.delete(contract.sent_key("prepare", bisection_id, 0))
+        keeper = threading.Thread(target=self._keep, args=(key, ended), daemon=True)
+        keeper.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            keeper.join()
+            self._redis.delete(key)
+
+    def _keep(self, key: str, ended: threading.Event) -> None:
+        while not ended.wait(contract.RENEW_S):
+            self._renew(key)
+
+    def _renew(self, key: str) -> None:
+        with _unavailable():
+            self._redis.set(key, "1", ex=contract.LEASE_S)
+
+    def _send(self, task: Task, queue: Queue, payload: object, sent_key: str) -> None:
+        """The mark first: should we die between the two, the outbox still holds the message."""
+        with _unavailable():
+            self._redis.set(sent_key, "1", ex=SENT_S)
+            self._app.send_task(str(task), args=[payload], queue=str(queue), ignore_result=True, retry=False)
+
+
+@contextmanager
+def _unavailable() -> Iterator[None]:
+    try:
+        yield
+    except (redis.RedisError, OperationalError, OSError) as error:
+        raise QueueUnavailable(str(error)) from error
+
+
+def _build(order: BuildOrder) -> contract.BuildOrder:
+    return contract.BuildOrder(
+        key=order.key,
+        attempt=order.attempt,
+        source=contract.Source(repo=order.repo, sha=order.sha, mirror=order.mirror),
+        command=order.command,
+        env=order.env,
+        sandbox=_sandbox(order),
+        limits=contract.Limits(timeout_s=order.timeout_s),
+    )
+
+
+def _probe(order: ProbeOrder) -> contract.ProbeOrder:
+    return contract.ProbeOrder(
+        bisection=order.bisection,
+        probe=order.probe,
+        attempt=order.attempt,
+        source=contract.Source(repo=order.repo, sha=order.sha, mirror=order.mirror),
+        wheel=order.wheel,
+        wheel_sha256=order.wheel_sha256,
+        reproduction=contract.Reproduction.model_validate(asdict(order.reproduction)),
+        env=order.env,
+        sandbox=_sandbox(order),
+        limits=contract.Limits(timeout_s=order.timeout_s),
+    )
+
+
+def _sandbox(order: BuildOrder | ProbeOrder) -> contract.Sandbox:
+    made: dict[str, Any] = asdict(order.sandbox)
+    return contract.Sandbox.model_validate(made)

