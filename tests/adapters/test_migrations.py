@@ -33,7 +33,7 @@ def test_migrations_make_exactly_what_the_models_say(upgraded: str) -> None:
 
 
 def test_a_table_made_from_the_models_has_the_same_sql_as_a_migrated_one(tmp_path) -> None:
-    """compare_metadata does not look at partial indexes, AUTOINCREMENT or foreign keys' names; SQLite's own text holds all."""
+    """compare_metadata overlooks partial indexes, AUTOINCREMENT and names of keys; SQLite's own text holds all."""
     urls = [f"sqlite:///{tmp_path}/{name}.db" for name in ("models", "migrations")]
     Base.metadata.create_all(create_engine(urls[0]))
     migrate.upgrade(urls[1])

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, Select, Table, func, insert, select, update
+from sqlalchemy import Connection, Engine, MappingResult, Select, Table, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from service.adapters.database.rows import BISECTIONS, BUILDS, EVENTS, NODES, OUTBOX, PROBES, changes, from_row, to_row
@@ -41,7 +41,7 @@ class SqlTransaction:
         query = select(BISECTIONS).order_by(BISECTIONS.c.created_at.desc(), BISECTIONS.c.id.desc()).limit(limit)
         if states:
             query = query.where(BISECTIONS.c.state.in_(sorted(states)))
-        return self._remember(tuple(from_row(Bisection, row) for row in self._connection.execute(query)))
+        return self._remember(tuple(from_row(Bisection, row) for row in self._rows(query)))
 
     def add_probe(self, probe: Probe) -> None:
         self._add(PROBES, probe)
@@ -73,11 +73,11 @@ class SqlTransaction:
         query = select(BUILDS).where(BUILDS.c.key == key)
         if lock:
             query = query.with_for_update()
-        row = self._connection.execute(query).first()
+        row = self._rows(query).first()
         if row is None and lock and self._connection.dialect.name == "postgresql":
             # A row that is not there cannot be locked, and two transactions must not both find that they are the first.
             self._connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(key, 0))))
-            row = self._connection.execute(query).first()
+            row = self._rows(query).first()
         return None if row is None else from_row(Build, row)
 
     def save_build(self, build: Build) -> None:
@@ -85,7 +85,7 @@ class SqlTransaction:
 
     def builds_in(self, states: Collection[BuildState]) -> tuple[Build, ...]:
         query = select(BUILDS).where(BUILDS.c.state.in_(sorted(states))).order_by(BUILDS.c.queued_at, BUILDS.c.key)
-        return tuple(from_row(Build, row) for row in self._connection.execute(query))
+        return tuple(from_row(Build, row) for row in self._rows(query))
 
     def add_event(self, bisection_id: str, at: datetime, kind: str, data: dict[str, object]) -> None:
         row = {"bisection_id": bisection_id, "at": at, "kind": kind, "data": data}
@@ -98,7 +98,7 @@ class SqlTransaction:
             .order_by(EVENTS.c.id)
             .limit(limit)
         )
-        return tuple(from_row(Event, row) for row in self._connection.execute(query))
+        return tuple(from_row(Event, row) for row in self._rows(query))
 
     def post(self, message: Message, at: datetime) -> None:
         row = to_row(message) | {"posted_at": at}
@@ -107,7 +107,7 @@ class SqlTransaction:
     def undelivered(self, *, limit: int = 100) -> tuple[Message, ...]:
         columns = (OUTBOX.c.topic, OUTBOX.c.key, OUTBOX.c.payload)
         query = select(*columns).where(OUTBOX.c.delivered_at.is_(None)).order_by(OUTBOX.c.id).limit(limit)
-        return tuple(from_row(Message, row) for row in self._connection.execute(query))
+        return tuple(from_row(Message, row) for row in self._rows(query))
 
     def delivered(self, key: str, at: datetime) -> None:
         unsent = (OUTBOX.c.key == key, OUTBOX.c.delivered_at.is_(None))
@@ -117,17 +117,20 @@ class SqlTransaction:
         self._replace(NODES, "name", node)
 
     def nodes(self) -> tuple[Node, ...]:
-        return tuple(from_row(Node, row) for row in self._connection.execute(select(NODES).order_by(NODES.c.name)))
+        return tuple(from_row(Node, row) for row in self._rows(select(NODES).order_by(NODES.c.name)))
+
+    def _rows(self, query: Select[Any]) -> MappingResult:
+        return self._connection.execute(query).mappings()
 
     def _one(self, kind: type[T], table: Table, id: str, *, lock: bool = False) -> T:
         query = select(table).where(table.c.id == id)
-        row = self._connection.execute(query.with_for_update() if lock else query).first()
+        row = self._rows(query.with_for_update() if lock else query).first()
         if row is None:
             raise _missing(kind, id)
         return self._remember((from_row(kind, row),))[0]
 
     def _probes(self, query: Select[Any]) -> tuple[Probe, ...]:
-        return self._remember(tuple(from_row(Probe, row) for row in self._connection.execute(query)))
+        return self._remember(tuple(from_row(Probe, row) for row in self._rows(query)))
 
     def _remember(self, things: tuple[T, ...]) -> tuple[T, ...]:
         self._read.update({(type(thing), thing.id): thing for thing in things})
@@ -171,4 +174,4 @@ class Database:
 
 def _missing(kind: type, id: str) -> NotFound:
     name = kind.__name__.lower()
-    return NotFound(f"There is no {name} {id!r}.", value=id, advice=f"Check the id; GET /api/v1/bisections lists all.")
+    return NotFound(f"There is no {name} {id!r}.", value=id, advice="Check the id; GET /api/v1/bisections lists all.")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, TypeVar, cast
 
-from sqlalchemy import Row, Table
+from sqlalchemy import RowMapping, Table
 
 from service.adapters.database import tables
 from service.domain.bisection import Bisection, Build, Event, Message, Node, Probe
@@ -35,8 +35,8 @@ def to_row(thing: Any) -> dict[str, Any]:
     return {field.name: getattr(thing, field.name) for field in fields(thing)}
 
 
-def from_row(kind: type[T], row: Row[Any]) -> T:
-    return kind(**row._mapping)
+def from_row(kind: type[T], row: RowMapping) -> T:
+    return kind(**row)
 
 
 def changes(old: Any, new: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The tables. Columns bear the names of the dataclass fields that they hold, so a row and its dataclass map one to one."""
+"""The tables. A column bears the name of the dataclass field that it holds, so rows and dataclasses map one to one."""
 
 from __future__ import annotations
 

@@ -78,7 +78,8 @@ class Json(TypeDecorator[Any]):
         self._adapter: TypeAdapter[Any] = TypeAdapter(kind)
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
-        return None if value is None else self._adapter.dump_python(value, mode="json", warnings="error")
+        # In Python's mode: the JSON mode would turn NaN into null without a word.
+        return None if value is None else self._adapter.dump_python(value, warnings="error")
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
         return None if value is None else self._adapter.validate_python(value)

@@ -1,0 +1,133 @@
+"""Runs git such that neither the user's settings nor a repository's can change what it does, and nothing can ask."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from git import Git
+from git.exc import GitCommandNotFound
+
+#: After this long a clone or fetch is given up; https and ssh notice a silent peer much earlier.
+NETWORK_LIMIT_S = 2 * 3600
+
+#: In a file and not by `-c`: the upload-pack that git starts in a local source repository reads only the file, and
+#: refuses a repository that belongs to another user unless safe.directory allows it. Unreachable objects are never
+#: pruned, since a bisection may still need a commit that a branch has left.
+_CONFIG = """\
+[safe]
+\tdirectory = *
+[core]
+\thooksPath = /dev/null
+[credential]
+\thelper =
+[init]
+\ttemplateDir =
+[submodule]
+\trecurse = false
+[transfer]
+\tfsckObjects = false
+[fetch]
+\twriteCommitGraph = true
+[gc]
+\tautoDetach = false
+\tcruftPacks = true
+\tpruneExpire = never
+[http]
+\tlowSpeedLimit = 1000
+\tlowSpeedTime = 60
+"""
+
+#: What `git rev-parse --local-env-vars` names: set where firstbad is started from a hook, they point git elsewhere.
+_INHERITED = (
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_NAMESPACE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+)
+_UNSET = tuple(part for name in _INHERITED for part in ("-u", name))
+
+
+class MirrorFailed(RuntimeError):
+    """Our side failed, not the user's repository: disk full, git missing or killed, a broken mirror."""
+
+
+@dataclass(frozen=True)
+class Output:
+    status: int
+    out: bytes
+    errors: str
+
+    @property
+    def text(self) -> str:
+        return self.out.decode("utf-8", "replace").strip()
+
+
+class GitCommand:
+    """`ssh`: the command that reaches ssh servers, to which options that forbid questions are added."""
+
+    def __init__(self, folder: Path, protocols: Sequence[str], ssh: str = "ssh") -> None:
+        self._git = Git(str(folder))
+        config = folder / "gitconfig"
+        if not config.exists() or config.read_text() != _CONFIG:
+            fresh = folder / f"gitconfig.{id(self)}"
+            fresh.write_text(_CONFIG)
+            fresh.replace(config)
+        self._environment = {
+            "GIT_ALLOW_PROTOCOL": ":".join(protocols),
+            "GIT_ASKPASS": "",
+            "GIT_CONFIG_GLOBAL": str(config),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_LFS_SKIP_SMUDGE": "1",
+            "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_PROTOCOL_FROM_USER": "0",
+            "GIT_SSH_COMMAND": f"{ssh} -o BatchMode=yes -o ConnectTimeout=30 -o ServerAliveInterval=30",
+            "GIT_TERMINAL_PROMPT": "0",
+            "SSH_ASKPASS": "",
+        }
+
+    def __call__(
+        self,
+        *arguments: str,
+        mirror: Path | None = None,
+        stdin: bytes = b"",
+        limit_s: float | None = None,
+        held: Sequence[int] = (),
+    ) -> Output:
+        """`held`: open locks that git holds on to as well, should this process die before it. Errors: MirrorFailed."""
+        where = [] if mirror is None else [f"--git-dir={mirror}"]
+        with tempfile.TemporaryFile() as given:
+            given.write(stdin)
+            given.seek(0)
+            try:
+                status, out, errors = self._git.execute(
+                    ["env", *_UNSET, "git", *where, *arguments],
+                    istream=given,
+                    with_extended_output=True,
+                    with_exceptions=False,
+                    stdout_as_string=False,
+                    strip_newline_in_stdout=False,
+                    kill_after_timeout=limit_s,
+                    env=self._environment,
+                    pass_fds=tuple(held),
+                )
+            except GitCommandNotFound as error:
+                raise MirrorFailed("git or env is not installed where the service runs") from error
+        output = Output(status, out, errors)
+        if status in (126, 127) or (status < 0 and "Timeout: the command" not in errors):
+            raise MirrorFailed(f"git {arguments[0]} ended with status {status}: {errors[-500:]}")
+        return output

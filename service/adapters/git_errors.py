@@ -1,0 +1,95 @@
+"""What git says when a repository cannot be read, turned into what a user, or the operator, can do about it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from service.adapters.git_command import MirrorFailed, Output
+from service.adapters.repository_address import shown
+from service.domain.errors import RepositoryUnavailable
+
+_OURS = re.compile(
+    r"No space left on device|Disk quota exceeded|Read-only file system|Input/output error|Too many open files"
+    r"|[Oo]ut of memory|Cannot allocate memory|cannot fork|unable to create temporary file|unable to (create|write)\b"
+    r"|could not create leading directories|cannot lock ref|bad config|object file .* is empty|bad object refs/"
+)
+SHALLOW = re.compile(r"source repository is shallow|shallow roots are not allowed")
+_MISSING = "not our ref|unadvertised object|couldn't find remote ref|no such remote ref"
+_FILLER = re.compile(r"Cloning into|fatal: Could not read from remote|Please make sure|and the repository exists")
+_THEIRS: tuple[tuple[str, str, str], ...] = (
+    (
+        r"could not read (Username|Password)|terminal prompts disabled|Authentication failed|error: 40[13]\b",
+        "does not exist, or needs a password",
+        "Check the address; for a private repository use an ssh address whose key the service has.",
+    ),
+    (
+        r"Permission denied \((?!os)|Permission denied, please try again|Too many authentication failures",
+        "does not let this service in",
+        "Give the service an ssh key that may read it.",
+    ),
+    (
+        r"Host key verification failed",
+        "is on a host whose ssh key the service does not know",
+        "Add the host to the known_hosts of the user that runs the service.",
+    ),
+    (
+        r"SSL certificate problem|certificate verif|server certificate|SSL routines|gnutls_handshake",
+        "is on a host whose certificate is not trusted",
+        "Add the host's certificate authority to those of the machine that runs the service.",
+    ),
+    (
+        r"[Cc]ould not resolve host|Name or service not known|nodename nor servname|unable to look up",
+        "is on a host that cannot be found",
+        "Check the host name.",
+    ),
+    (
+        r"Connection (refused|timed out|reset)|Failed to connect|[Cc]ouldn't connect|unable to connect|No route to host"
+        r"|Network is unreachable|Operation too slow|Timeout: the command|Operation timed out|Timeout, server",
+        "is on a host that does not answer",
+        "Check that the service can reach it, and submit again.",
+    ),
+    (
+        r"does not exist|[Rr]epository not found|repository '.*' not found|not appear to be a git repo"
+        r"|not a git repository|error: 404\b|access denied or repository not exported",
+        "does not exist, or is no git repository",
+        "Check the address.",
+    ),
+    (
+        r"Permission denied",
+        "may not be read by the user that runs the service",
+        "Give that user the right to read it.",
+    ),
+)
+
+
+def error_of(repo: str, output: Output, mirrors: Path) -> RepositoryUnavailable | MirrorFailed:
+    """Of a clone or fetch that failed. Where git complains of a path below `mirrors`, the fault is ours."""
+    if SHALLOW.search(output.errors):
+        return unavailable(
+            repo,
+            "is a shallow clone: commits are missing from it, so a range would silently be cut short",
+            "Run `git fetch --unshallow` in it, or give the repository it was cloned from.",
+        )
+    local = "\n".join(line for line in output.errors.splitlines() if not line.startswith("remote:"))
+    if _OURS.search(local) or f"'{mirrors}/" in local:
+        return MirrorFailed(f"the mirror of {shown(repo)} cannot be written: {shown(last_lines(local))}")
+    for pattern, what, advice in _THEIRS:
+        if re.search(pattern, output.errors):
+            return unavailable(repo, what, advice, output.errors)
+    return unavailable(repo, "cannot be read", "Check the address.", output.errors)
+
+
+def missing_object(output: Output) -> bool:
+    """The server does not have, or does not give away, the commit that was asked for."""
+    return re.search(_MISSING, output.errors) is not None
+
+
+def unavailable(repo: str, what: str, advice: str, errors: str = "") -> RepositoryUnavailable:
+    said = f" git said: {shown(last_lines(errors))}" if errors.strip() else ""
+    return RepositoryUnavailable(f"{shown(repo)} {what}.{said}", value=shown(repo), field="repo", advice=advice)
+
+
+def last_lines(errors: str, most: int = 3) -> str:
+    useful = [line.strip() for line in errors.splitlines() if line.strip() and not _FILLER.match(line)]
+    return " / ".join(useful[-most:])[:500]

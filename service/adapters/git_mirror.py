@@ -1,0 +1,181 @@
+"""Bare mirrors of repositories: branches and tags, cloned once, fetched when asked, one process at a time each."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from service.adapters import git_errors, repository_address
+from service.adapters.git_command import NETWORK_LIMIT_S, GitCommand, MirrorFailed, Output
+
+FULL_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_BRANCHES_AND_TAGS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+#: Pull requests' refs are left out: they are many times the branches, and a single one can be fetched by its SHA.
+_CLONE = ("clone", "--quiet", "--bare", "--no-local", "--reject-shallow", "--no-recurse-submodules")
+_FETCH = ("fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
+
+
+class Mirrors:
+    """`folder` holds, for each repository, NAME.git and NAME.lock, and NAME.new-* while a clone is under way."""
+
+    def __init__(self, folder: Path, git: GitCommand, *, allow_file: bool) -> None:
+        self._folder = folder
+        self._git = git
+        self._allow_file = allow_file
+
+    def path(self, repo: str) -> Path:
+        """Where the mirror is, or would be. Errors: RepositoryUnavailable for an address that is not allowed."""
+        repository_address.check(repo, allow_file=self._allow_file)
+        return self._folder / f"{repository_address.mirror_name(repo)}.git"
+
+    def existing(self, repo: str) -> Path:
+        """The mirror; cloned when it is not there, as after the folder was emptied."""
+        path = self.path(repo)
+        if not path.is_dir():
+            self.refresh(repo)
+        return path
+
+    def refresh(self, repo: str, have: Collection[str] = ()) -> None:
+        """Errors: RepositoryUnavailable, MirrorFailed; after a failed clone nothing is left."""
+        path = self.path(repo)
+        if have and path.is_dir() and all(FULL_SHA.fullmatch(ref.lower()) for ref in have) and self.holds(path, have):
+            return
+        lock = path.with_suffix(".lock")
+        begun = _turns(lock).begun
+        with _locked(lock) as held:
+            turns = _turns(lock)
+            if path.is_dir() and turns.done > begun:
+                return  # A fetch that began after this call has ended: what 50 wait for is done once.
+            _write_turns(lock, Turns(turns.begun + 1, turns.done))
+            try:
+                self._update(repo, path, held)
+            finally:
+                if not path.is_dir():
+                    lock.unlink()
+            _write_turns(lock, Turns(turns.begun + 1, turns.begun + 1))
+
+    def holds(self, path: Path, shas: Collection[str]) -> bool:
+        listed = self._git("cat-file", "--batch-check", mirror=path, stdin="\n".join(shas).encode())
+        return listed.status == 0 and "missing" not in listed.text
+
+    def fetch_commit(self, repo: str, sha: str) -> bool:
+        """Gets one object that no branch or tag reaches, and keeps it; False when the repository does not have it."""
+        path = self.existing(repo)
+        with _locked(path.with_suffix(".lock")) as held:
+            output = self._fetch(path, held, repo, f"{sha}:refs/kept/{sha}")
+        if output.status == 0:
+            return True
+        if git_errors.missing_object(output):
+            return False
+        raise git_errors.error_of(repo, output, self._folder)
+
+    def _update(self, repo: str, path: Path, held: int) -> None:
+        if path.is_dir():
+            self._follow(repo, path, held)
+        else:
+            self._clone(repo, path, held)
+
+    def _clone(self, repo: str, path: Path, held: int) -> None:
+        for left in self._folder.glob(f"{path.stem}.new-*"):
+            shutil.rmtree(left)
+        fresh = self._folder / f"{path.stem}.new-{secrets.token_hex(4)}"
+        try:
+            output = self._git(*_CLONE, "--", repo, str(fresh), limit_s=NETWORK_LIMIT_S, held=(held,))
+            if output.status != 0:
+                raise git_errors.error_of(repo, output, self._folder)
+            # The address may hold a password; every fetch names it again.
+            self._git("config", "--remove-section", "remote.origin", mirror=fresh)
+            self._git("commit-graph", "write", "--reachable", mirror=fresh)
+            fresh.rename(path)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+
+    def _follow(self, repo: str, path: Path, held: int) -> None:
+        head = self._remote_head(repo)
+        wanted = [f"{head.sha}:refs/kept/{head.sha}"] if head.sha and not head.branch else []
+        output = self._fetch(path, held, repo, *_BRANCHES_AND_TAGS, *wanted, prune=True)
+        if output.status != 0 or git_errors.SHALLOW.search(output.errors):
+            raise git_errors.error_of(repo, output, self._folder)
+        if head.branch:
+            self._git("symbolic-ref", "HEAD", head.branch, mirror=path)
+        elif head.sha:
+            self._git("update-ref", "--no-deref", "HEAD", head.sha, mirror=path)
+
+    def _fetch(self, path: Path, held: int, repo: str, *refspecs: str, prune: bool = False) -> Output:
+        options = ("--prune",) if prune else ()
+        command = (*_FETCH, *options, "--", repo, *refspecs)
+        output = self._git(*command, mirror=path, limit_s=NETWORK_LIMIT_S, held=(held,))
+        if output.status != 0 and re.search(r"\.lock': File exists", output.errors):
+            # Whoever writes here holds our lock, git's own children too: these are left from a crash.
+            for stale in path.rglob("*.lock"):
+                stale.unlink()
+            output = self._git(*command, mirror=path, limit_s=NETWORK_LIMIT_S, held=(held,))
+        return output
+
+    def _remote_head(self, repo: str) -> Head:
+        """HEAD does not come with branches, and the default branch may have changed since the clone."""
+        output = self._git("ls-remote", "--symref", "--", repo, "HEAD", limit_s=NETWORK_LIMIT_S)
+        if output.status != 0:
+            raise git_errors.error_of(repo, output, self._folder)
+        fields = [line.split("\t")[0] for line in output.text.splitlines() if line.endswith("\tHEAD")]
+        branches = [field.removeprefix("ref: ") for field in fields if field.startswith("ref: refs/heads/")]
+        shas = [field for field in fields if FULL_SHA.fullmatch(field)]
+        return Head(branches[0] if branches else None, shas[0] if shas else None)
+
+
+@dataclass(frozen=True)
+class Head:
+    branch: str | None
+    sha: str | None
+
+
+@dataclass(frozen=True)
+class Turns:
+    """How many updates of a mirror have begun, and the number of the last that ended well."""
+
+    begun: int = 0
+    done: int = 0
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[int]:
+    """Alone among all processes, and threads too: such a lock belongs to one opening of the file."""
+    try:
+        descriptor = _open_locked(path)
+    except OSError as error:
+        raise MirrorFailed(f"the mirrors' folder cannot be written: {error}") from error
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _open_locked(path: Path) -> int:
+    """Again when the file that was locked has meanwhile been removed by whoever held it: others lock a new one."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return descriptor
+        os.close(descriptor)
+
+
+def _turns(lock: Path) -> Turns:
+    try:
+        begun, done = lock.read_text().split()
+    except (FileNotFoundError, ValueError):
+        return Turns()
+    return Turns(int(begun), int(done))
+
+
+def _write_turns(lock: Path, turns: Turns) -> None:
+    """In place, and of fixed length: the file is the lock, and is read without holding it."""
+    with lock.open("r+") as file:
+        file.write(f"{turns.begun:020d} {turns.done:020d}\n")
