@@ -1,0 +1,1 @@
+"""Repositories to try firstbad on: see docs/example.md."""

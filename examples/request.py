@@ -1,0 +1,26 @@
+"""What a user asks of firstbad about a generated repository; requests/tinyserve.yaml says the same."""
+
+from typing import Any, Protocol
+
+SPECULATIVE = '{"method": "mtp", "num_speculative_tokens": 2}'
+SERVE = f"tinyserve serve tiny/next-80b --tensor-parallel-size 4 --speculative-config '{SPECULATIVE}'"
+
+
+class Ends(Protocol):
+    @property
+    def path(self) -> object: ...
+    @property
+    def good(self) -> str: ...
+    @property
+    def bad(self) -> str: ...
+
+
+def request(example: Ends) -> dict[str, Any]:
+    """Which commit broke the start with two speculative tokens."""
+    return {
+        "repo": str(example.path),
+        "good": example.good,
+        "bad": example.bad,
+        "serve": {"command": SERVE, "ready": {"http": "/health", "within": "60s"}},
+        "check": "tinyserve bench --requests 3",
+    }

@@ -1,0 +1,1 @@
+"""A small serving engine with the manners of a large one."""

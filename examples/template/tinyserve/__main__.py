@@ -1,0 +1,3 @@
+from tinyserve.entrypoints.main import main
+
+main()
