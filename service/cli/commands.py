@@ -116,8 +116,7 @@ def _ready(out: Console, url: str, home: Path) -> None:
     table.add_row("kept in", str(home.expanduser()))
     table.add_row("stop", "Ctrl-C")
     out.print(Text.assemble("firstbad is ready at ", (url, "bold")))
-    out.print(Padding(table, (0, 0, 0, 2), expand=False))
-    out.file.flush()
+    screen.put(out, Padding(table, (0, 0, 0, 2), expand=False))
 
 
 @app.command(epilog=status.HELP)
@@ -180,7 +179,7 @@ def list_all(
     if as_json:
         _print_json([_data(item) for item in items])
     elif items:
-        screen.console().print(bisections(items))
+        screen.put(screen.console(), bisections(items))
     else:
         screen.console(stderr=True).print("No bisections. Start one with: firstbad submit request.yaml")
 

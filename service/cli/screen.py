@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -31,6 +31,17 @@ _COLOURS = re.compile(r"(\x1b\[[0-9;]{0,30}m)")
 def console(*, stderr: bool = False) -> Console:
     made = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
     return made if made.is_terminal else Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=WIDE)
+
+
+def put(out: Console, part: RenderableType) -> None:
+    """Prints it; for a program without the spaces that fill up a terminal's columns."""
+    if out.is_terminal:
+        out.print(part)
+        return
+    with out.capture() as rendered:
+        out.print(part)
+    out.file.writelines(f"{line.rstrip()}\n" for line in rendered.get().splitlines())
+    out.file.flush()
 
 
 def clean(text: str) -> str:

@@ -16,7 +16,7 @@ from service.doors.api.views import BisectionView, CommitView, ProbeView, Report
 
 def show(out: Console, report: ReportView, url: str, probes: Sequence[ProbeView] = ()) -> None:
     for part in _parts(report, url, probes):
-        out.print(part)
+        screen.put(out, part)
 
 
 def bisections(items: Sequence[BisectionView]) -> Table:

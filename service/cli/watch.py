@@ -23,6 +23,7 @@ from service.doors.api.views import ProbeView, ReportView
 class Story:
     """Tells each thing once."""
 
+    with_standing: bool
     state: BisectionState | None = None
     judged: set[str] = field(default_factory=set)
     faults: dict[str, int] = field(default_factory=dict)
@@ -36,7 +37,7 @@ class Story:
             yield _verdict(probe)
         if report.state != self.state and report.live:
             yield Text(screen.clean(report.headline), style="bold")
-        elif fresh and report.live:
+        elif fresh and report.live and self.with_standing:
             yield Text(f"  {standing(report)}", style="dim")
         self.state = report.state
 
@@ -58,7 +59,7 @@ class Below:
         if self.progress is None or not self.progress.report.live:
             return Text("")
         report = self.progress.report
-        bar = ProgressBar(total=1.0, completed=narrowed(report), width=32)
+        bar = ProgressBar(total=1.0, completed=narrowed(report), width=32, complete_style="cyan")
         line = Table.grid(padding=(0, 2))
         line.add_row(bar, Text(standing(report)))
         return Group(Text(""), line, _in_flight(self.progress.probes))
@@ -88,16 +89,15 @@ def narrowed(report: ReportView) -> float:
 
 
 def _follow_plain(out: Console, changes: Iterator[Progress]) -> ReportView:
-    story = Story()
+    story = Story(with_standing=True)
     for progress in changes:
         for line in story.news(progress):
-            out.print(line)
-        out.file.flush()
+            screen.put(out, line)
     return progress.report
 
 
 def _follow_live(out: Console, changes: Iterator[Progress]) -> ReportView:
-    story, below = Story(), Below()
+    story, below = Story(with_standing=False), Below()
     with Live(below, console=out, refresh_per_second=4, transient=True) as live:
         for progress in changes:
             below.progress = progress

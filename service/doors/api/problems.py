@@ -29,6 +29,13 @@ MEANINGS: Mapping[int, str] = {
     422: "Something in the request cannot be used; `field` names it.",
     500: "firstbad failed; its log says why.",
 }
+_SLUGS: Mapping[int, str] = {
+    409: "conflict",
+    413: "too-large",
+    421: "wrong-host",
+    422: "bad-request",
+    500: "internal-error",
+}
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -93,10 +100,9 @@ def _http_error(request: Request, error: Exception) -> Response:
     """What the framework itself refuses: no such route, no such method."""
     assert isinstance(error, HTTPException)
     status = HTTPStatus(error.status_code)
-    slug = status.phrase.lower().replace(" ", "-")
     detail = f"{request.method} {request.url.path}: {status.phrase.lower()}"
     problem = Problem(
-        type=f"/problems/{slug}",
+        type=f"/problems/{_slug(status)}",
         title=status.phrase,
         status=status,
         detail=detail,
@@ -147,7 +153,7 @@ def _shown(value: object) -> str:
 
 def _documented(status: int) -> dict[str, Any]:
     example = {
-        "type": "/problems/bad-request" if status == 422 else f"/problems/{_slug(status)}",
+        "type": f"/problems/{_slug(status)}",
         "title": HTTPStatus(status).phrase,
         "status": status,
         "detail": MEANINGS[status],
@@ -158,6 +164,4 @@ def _documented(status: int) -> dict[str, Any]:
 
 
 def _slug(status: int) -> str:
-    return {404: "not-found", 409: "conflict", 413: "too-large", 500: "internal-error"}.get(
-        status, HTTPStatus(status).phrase.lower().replace(" ", "-")
-    )
+    return _SLUGS.get(status, HTTPStatus(status).phrase.lower().replace(" ", "-"))

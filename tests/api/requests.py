@@ -1,0 +1,36 @@
+"""Requests as users write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from service.application.submit import Submission
+
+MINIMAL: dict[str, Any] = {"repo": "https://git.example.org/x.git", "good": "v1", "bad": "main", "script": "false"}
+
+SUBMISSION = Submission(good=("v1",), bad="main", repo=MINIMAL["repo"], script="false", project="source")
+
+YAML = """\
+# everything that a request can hold
+project: python
+repo: https://git.example.org/x.git
+good: [072d7e5, 0.10]
+bad: 1234567
+build: python -m build --wheel
+image: debian:12
+network: none
+env: {LEVEL: 1, FAST: yes, RATE: 0.10, NOTHING: ""}
+serve:
+  command: >-
+    tinyserve serve
+    --num_speculative_tokens 2
+  ready: {http: /health, within: 20m}
+check: |
+  curl -f localhost:8000/v1/completions
+failure: "capture sizes: must be multiples"
+sandbox: docker
+width: 3
+first_parent: true
+timeout: 1h30m
+hang: bad
+"""

@@ -1,0 +1,18 @@
+"""The fake that the doors are tested on has the methods of the real flow."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from service.application.flow import Flow
+from tests.fakes.flow import FakeFlow
+
+WRITING = ("submit", "cancel")
+READING = ("bisection", "bisections", "probes", "probe", "report", "log", "events", "nodes", "health")
+
+
+@pytest.mark.parametrize("name", WRITING + READING)
+def test_a_method_has_the_same_signature(name: str) -> None:
+    assert inspect.signature(getattr(FakeFlow, name)) == inspect.signature(getattr(Flow, name))

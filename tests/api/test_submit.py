@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.api.requests import MINIMAL, YAML
+from tests.fakes.flow import FakeFlow
+
+PATH = "/api/v1/bisections"
+AS_YAML = {"content-type": "application/yaml"}
+
+
+def refused(answer: httpx.Response, status: int = 422) -> dict[str, Any]:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem: dict[str, Any] = answer.json()
+    assert problem["status"] == status
+    assert problem["title"] and problem["detail"] and problem["type"].startswith("/problems/")
+    return problem
+
+
+def test_a_json_request_is_taken_and_its_place_is_told(http: httpx.Client) -> None:
+    answer = http.post(PATH, json=MINIMAL)
+    assert answer.status_code == 201
+    made = answer.json()
+    assert answer.headers["location"] == f"{PATH}/{made['id']}"
+    assert http.get(answer.headers["location"]).json()["id"] == made["id"]
+    assert (made["state"], made["good"], made["bad"]) == ("queued", ["v1"], "main")
+
+
+def test_every_key_of_a_yaml_request_arrives_as_it_was_written(http: httpx.Client, flow: FakeFlow) -> None:
+    made = http.post(PATH, content=YAML, headers=AS_YAML).json()
+    request = flow.bisection(made["id"]).request
+    assert request.good == ("072d7e5", "0.10")
+    assert request.bad == "1234567"
+    assert request.recipe.env == {"LEVEL": "1", "FAST": "yes", "RATE": "0.10", "NOTHING": ""}
+    assert (request.width, request.first_parent, request.timeout_s, request.hang_is_bad) == (3, True, 5400.0, True)
+    assert (request.recipe.build_command, request.recipe.image) == ("python -m build --wheel", "debian:12")
+    assert (request.sandbox, request.recipe.network) == ("docker", "none")
+    reproduction = request.reproduction
+    assert reproduction.serve is not None
+    assert reproduction.serve.command == "tinyserve serve --num_speculative_tokens 2"
+    assert (reproduction.serve.ready_http, reproduction.serve.within_s) == ("/health", 1200.0)
+    assert reproduction.check == "curl -f localhost:8000/v1/completions\n"
+    assert reproduction.failure == "capture sizes: must be multiples"
+
+
+@pytest.mark.parametrize("written", [90, 90.0, "90", "90s", "1m30s"])
+def test_a_duration_is_a_number_of_seconds_or_has_units(http: httpx.Client, flow: FakeFlow, written: object) -> None:
+    made = http.post(PATH, json={**MINIMAL, "timeout": written}).json()
+    assert flow.bisection(made["id"]).request.timeout_s == 90.0
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "advice"),
+    [
+        ({**MINIMAL, "god": "v1"}, "god", "good"),
+        ({**MINIMAL, "first-parent": True}, "first-parent", "first_parent"),
+        ({**MINIMAL, "Timeout": 3}, "Timeout", "timeout"),
+        ({**MINIMAL, "qqqq": 3}, "qqqq", "known here are: good, bad"),
+        ({**MINIMAL, "script": None, "serve": {"comand": "x"}}, "serve.comand", "command"),
+        ({**MINIMAL, "script": None, "serve": {"command": "x", "ready": {"htp": "/"}}}, "serve.ready.htp", "http"),
+    ],
+)
+def test_an_unknown_key_is_named_and_the_nearest_known_one_suggested(
+    http: httpx.Client, body: object, field: str, advice: str
+) -> None:
+    problem = refused(http.post(PATH, json=body))
+    assert problem["field"] == field
+    assert advice in problem["advice"]
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"bad": None}, "bad"),
+        ({"bad": ""}, "bad"),
+        ({"good": []}, "good"),
+        ({"good": ["v1", 3]}, "good.1"),
+        ({"good": 1234567}, "good"),
+        ({"width": 0}, "width"),
+        ({"width": "many"}, "width"),
+        ({"width": 10**300}, "width"),
+        ({"timeout": "soon"}, "timeout"),
+        ({"timeout": 0}, "timeout"),
+        ({"timeout": 10**300}, "timeout"),
+        ({"timeout": True}, "timeout"),
+        ({"sandbox": "chroot"}, "sandbox"),
+        ({"network": "all"}, "network"),
+        ({"hang": "good"}, "hang"),
+        ({"env": {"A B": "1"}}, "env.A B"),
+        ({"env": {"A": "x\0"}}, "env.A"),
+        ({"script": "a\0b"}, "script"),
+        ({"script": "\ud800"}, "script"),
+        ({"script": " "}, "script"),
+        ({"script": None}, "script"),
+        ({"serve": {"command": "x"}}, "script"),
+        ({"project": "unheard-of"}, "project"),
+        ({"repo": None}, "repo"),
+        ({"check": "x"}, "check"),
+        ({"first_parent": "maybe"}, "first_parent"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_refused_by_the_name_of_its_field(
+    http: httpx.Client, change: dict[str, object], field: str
+) -> None:
+    text = json.dumps({**MINIMAL, **change})
+    problem = refused(http.post(PATH, content=text, headers={"content-type": "application/json"}))
+    assert problem["field"] == field
+    assert problem["instance"] == PATH
+
+
+def test_all_wrong_fields_are_listed_at_once(http: httpx.Client) -> None:
+    problem = refused(http.post(PATH, json={"script": "x", "width": "many", "repo": 3}))
+    assert {error["field"] for error in problem["errors"]} == {"good", "bad", "width", "repo"}
+
+
+def test_a_script_over_the_limit_is_too_large(http: httpx.Client) -> None:
+    problem = refused(http.post(PATH, json={**MINIMAL, "script": "x" * (256 * 1024 + 1)}), 413)
+    assert problem["field"] == "script"
+    assert http.post(PATH, json={**MINIMAL, "script": "x" * (256 * 1024)}).status_code == 201
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "", "json", "text/html"],
+)
+def test_what_a_form_of_another_site_can_send_is_refused(http: httpx.Client, flow: FakeFlow, content_type: str) -> None:
+    headers = {"content-type": content_type} if content_type else {}
+    problem = refused(http.post(PATH, content=json.dumps(MINIMAL).encode(), headers=headers), 415)
+    assert "application/json" in problem["advice"]
+    assert not flow.bisections()
+
+
+@pytest.mark.parametrize(
+    "content_type", ["application/json", "Application/JSON; charset=utf-8", "application/x-yaml", "text/yaml"]
+)
+def test_the_languages_of_a_request_have_several_names(http: httpx.Client, content_type: str) -> None:
+    answer = http.post(PATH, content=json.dumps(MINIMAL).encode(), headers={"content-type": content_type})
+    assert answer.status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (b"", "empty"),
+        (b"just words", "no mapping"),
+        (b"- a\n- b\n", "no mapping"),
+        (b"good: a: b\n", "line 1, column 8"),
+        (b"good: 'open\n", "no YAML"),
+        (b"good: v1\ngood: v2\n", "given twice"),
+        (b"good: &x v1\nbad: *x\n", "alias"),
+        (b"good: !!python/object/apply:os.system [id]\n", "no YAML"),
+        (b"? [a, b]\n: 1\n", "no YAML"),
+        (b"1: a\n", "'1' is no key"),
+        (b"good: \xff\n", "UTF-8"),
+        (b"good: \x00\n", "no YAML"),
+        (b"good: " + b"[" * 5000, "no YAML"),
+        (b"[" * 100_000, "YAML"),
+        (b"good: [" + b"1," * 30_000 + b"1]", "too many"),
+        (b"---\ngood: a\n---\nbad: b\n", "no YAML"),
+        (b"good: !!int x\n", "no usable YAML"),
+        (b"good: !!timestamp 2026-99-99\n", "no usable YAML"),
+    ],
+)
+def test_yaml_that_cannot_be_read_says_why(http: httpx.Client, text: bytes, says: str) -> None:
+    assert says in refused(http.post(PATH, content=text, headers=AS_YAML))["detail"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (b"", "no JSON"),
+        (b"{", "line 1, column 2"),
+        (b"[]", "no mapping"),
+        (b"null", "empty"),
+        (b'{"width": NaN}', "NaN"),
+        (b'{"good": "a", "good": "b"}', "given twice"),
+        (b'{"width": ' + b"9" * 5000 + b"}", "no usable JSON"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'{"good": "\xff"}', "UTF-8"),
+    ],
+)
+def test_json_that_cannot_be_read_says_why(http: httpx.Client, text: bytes, says: str) -> None:
+    answer = http.post(PATH, content=text, headers={"content-type": "application/json"})
+    assert says in refused(answer)["detail"]
+
+
+def test_a_body_over_a_mebibyte_is_refused(http: httpx.Client) -> None:
+    problem = refused(http.post(PATH, content=b"#" * (1024 * 1024 + 1), headers=AS_YAML), 413)
+    assert problem["field"] == "body"
+    assert refused(http.post(PATH, content=b"#" * (1024 * 1024), headers=AS_YAML))["detail"].endswith("empty")
+
+
+def test_a_body_that_does_not_tell_its_length_is_counted_as_it_comes(http: httpx.Client) -> None:
+    pieces = (b"#" * 65536 for _ in range(17))
+    refused(http.post(PATH, content=pieces, headers=AS_YAML), 413)

@@ -1,0 +1,174 @@
+"""A flow in memory, for the doors: submissions are completed by the real rules, and a test says what happens next."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from service.application import report as reports
+from service.application.ports import Policy
+from service.application.queries import LogStream, log_of
+from service.application.report import Report
+from service.application.submit import Submission, complete
+from service.domain.bisection import Answer, Bisection, Commit, Event, Node, Probe, Problem, Purpose
+from service.domain.errors import NotFound, NotNow
+from service.domain.evidence import Fault, Log, Outcome, Phase, Verdict
+from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_PROBES, BisectionState, ProbeState
+from service.domain.recipe import Recipe, SandboxKind
+
+START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def sha(index: int) -> str:
+    return hashlib.sha1(f"commit {index}".encode()).hexdigest()
+
+
+def commit(index: int, subject: str | None = None) -> Commit:
+    """Of a history in one line, oldest first; 0 is the good end."""
+    at = START - timedelta(days=100) + timedelta(hours=index)
+    parents = (sha(index - 1),) if index else ()
+    return Commit(sha(index), subject or f"Change number {index}", "Ann Example", at, parents)
+
+
+class FakeFlow:
+    """Has the methods of `Flow`; those below "What a test lets happen" are its own."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        self.kept: dict[str, Bisection] = {}
+        self.tried: dict[str, Probe] = {}
+        self.happened: list[Event] = []
+        self.history: dict[str, Commit] = {}
+        self.logs: dict[str, bytes] = {}
+        self.machines: tuple[Node, ...] = (Node("node-1", 2, START, "alive", {"gpu": "none"}),)
+        self.parts = {"database": "ok", "queue": "ok", "workers": "ok"}
+        self.broken: Exception | None = None
+
+    def submit(self, submission: Submission, submitter: str) -> Bisection:
+        policy = Policy(frozenset(SandboxKind), SandboxKind.PROCESS)
+        recipes = {name: Recipe(name) for name in ("python", "source")}
+        request = complete(submission, recipes, policy)
+        id = f"{len(self.kept):02d}" + hashlib.sha1(str(len(self.kept)).encode()).hexdigest()[:8]
+        now = datetime.now(UTC)
+        self.kept[id] = Bisection(id, BisectionState.QUEUED, request, submitter, now, now)
+        return self._note(id, "state", state="queued")
+
+    def cancel(self, id: str, by: str) -> Bisection:
+        found = self.bisection(id)
+        if found.state is BisectionState.CANCELLED:
+            return found
+        if found.state not in LIVE_BISECTIONS:
+            raise NotNow(f"bisection {id} has ended already: {found.state}", value=id, advice=f"firstbad show {id}")
+        return self.end(id, BisectionState.CANCELLED)
+
+    def bisection(self, id: str) -> Bisection:
+        if self.broken is not None:
+            raise self.broken
+        if id not in self.kept:
+            raise NotFound(f"there is no bisection {id!r}", value=id, advice="list them with firstbad list")
+        return self.kept[id]
+
+    def bisections(self, states: Collection[BisectionState] = (), limit: int = 50) -> tuple[Bisection, ...]:
+        newest = [found for found in reversed(self.kept.values()) if not states or found.state in states]
+        return tuple(newest[:limit])
+
+    def probes(self, id: str) -> tuple[Probe, ...]:
+        self.bisection(id)
+        return tuple(probe for probe in self.tried.values() if probe.bisection_id == id)
+
+    def probe(self, id: str) -> Probe:
+        if id not in self.tried:
+            raise NotFound(f"there is no probe {id!r}", value=id)
+        return self.tried[id]
+
+    def report(self, id: str) -> Report:
+        return reports.report(self.bisection(id), self.probes(id), self.history)
+
+    def log(self, probe_id: str) -> LogStream:
+        found = log_of(self.probe(probe_id))
+        return LogStream(found.path, self._pieces(found.path), found.bytes)
+
+    def events(self, id: str, after: int = 0) -> tuple[Event, ...]:
+        self.bisection(id)
+        return tuple(event for event in self.happened if event.bisection_id == id and event.id > after)
+
+    def nodes(self) -> tuple[Node, ...]:
+        return self.machines
+
+    def health(self) -> dict[str, str]:
+        return self.parts
+
+    # What a test lets happen
+
+    def change(self, id: str, kind: str, **changes: Any) -> Bisection:
+        self.kept[id] = replace(self.kept[id], updated_at=datetime.now(UTC), **changes)
+        return self._note(id, kind)
+
+    def look_up(self, id: str, candidates: int, *, notes: tuple[str, ...] = ()) -> None:
+        """The commits 0 (good) to `candidates` (bad) are known, and the ends come next."""
+        self.history.update({sha(index): commit(index) for index in range(candidates + 1)})
+        known = {"good_shas": (sha(0),), "bad_sha": sha(candidates), "candidates": candidates, "notes": notes}
+        self.change(id, "state", state=BisectionState.CHECKING_ENDS, candidates_left=candidates, **known)
+
+    def search(self, id: str, left: int, expected: float) -> None:
+        self.change(id, "state", state=BisectionState.SEARCHING, candidates_left=left, expected_probes=expected)
+
+    def plan(self, id: str, index: int, purpose: Purpose = Purpose.SEARCH, **more: Any) -> Probe:
+        number = len(self.probes(id)) + 1
+        now = datetime.now(UTC)
+        fields = {"state": ProbeState.RUNNING, "started_at": now, "node": "node-1", **more}
+        probe = Probe(f"{id}.{number}", id, number, sha(index), 1, purpose, planned_at=now, attempt=1, **fields)
+        self.tried[probe.id] = probe
+        self._note(id, "started", probe=probe.id)
+        return probe
+
+    def judge(self, probe: Probe, verdict: Verdict, reason: str, log: bytes = b"one\ntwo\n") -> Probe:
+        path = f"logs/{probe.id}"
+        self.logs[path] = log
+        kept = Log(path, len(log), last_lines=tuple(log.decode(errors="replace").splitlines()[-10:]))
+        status = {Verdict.GOOD: 0, Verdict.BAD: 1, Verdict.SKIP: 125}[verdict]
+        outcome = Outcome("script", status, phases=(Phase("script", 0.0, 1.5),), log=kept, environment={"python": "3"})
+        ended = replace(probe, state=ProbeState.JUDGED, verdict=verdict, reason=reason, outcome=outcome)
+        self.tried[probe.id] = replace(ended, finished_at=probe.planned_at + timedelta(seconds=1.5))
+        self._note(probe.bisection_id, "verdict", probe=probe.id)
+        return self.tried[probe.id]
+
+    def fault(self, probe: Probe, fault: Fault) -> None:
+        self.tried[probe.id] = replace(probe, faults=(*probe.faults, fault))
+        self._note(probe.bisection_id, "fault", probe=probe.id)
+
+    def end(
+        self, id: str, state: BisectionState, answer: Answer | None = None, problem: Problem | None = None
+    ) -> Bisection:
+        now = datetime.now(UTC)
+        for probe in self.probes(id):
+            if probe.state in LIVE_PROBES:
+                self.tried[probe.id] = replace(probe, state=ProbeState.CANCELLED, finished_at=now)
+        return self.change(id, "state", state=state, answer=answer, problem=problem, ended_at=now)
+
+    def find(self, id: str, index: int) -> Bisection:
+        """The whole way: both ends, a parent that is good, and commit `index` that is bad."""
+        if self.kept[id].candidates is None:
+            self.look_up(id, 8)
+        self.judge(self.plan(id, 8, Purpose.BAD_END), Verdict.BAD, "script ended with exit status 1")
+        self.judge(self.plan(id, 0, Purpose.GOOD_END), Verdict.GOOD, "script passed")
+        self.search(id, 8, 3.0)
+        self.judge(self.plan(id, index - 1), Verdict.GOOD, "script passed")
+        self.judge(self.plan(id, index), Verdict.BAD, "script ended with exit status 1")
+        self.change(id, "narrowed", candidates_left=1, expected_probes=0.0)
+        return self.end(id, BisectionState.FOUND, Answer((sha(index),), "bad in 1 run, and good at all of its parents"))
+
+    def _pieces(self, path: str) -> Iterator[bytes]:
+        if path not in self.logs:
+            raise NotFound("the log is gone", value=path, advice="it was removed from the store")
+        whole = self.logs[path]
+        return (whole[at : at + 4096] for at in range(0, len(whole), 4096))
+
+    def _note(self, id: str, kind: str, **data: object) -> Bisection:
+        self.happened.append(Event(len(self.happened) + 1, id, datetime.now(UTC), kind, data))
+        return self.kept[id]
