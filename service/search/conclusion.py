@@ -1,8 +1,8 @@
 """What the evidence amounts to.
 
-- `Found`: one candidate is left, or one holds the stated confidence.
-- `Suspects`: only commits that cannot be tested separate good from bad.
-- `Contradiction`: no candidate explains all verdicts; the pair that shows it is named.
+- `Found`: one candidate is left or, when verdicts may err, one holds the stated confidence.
+- `Suspects`: nothing that could be tested separates the candidates that are left, or it took too many runs.
+- `Contradiction`: no candidate explains all verdicts; the observations that show it are named, two where two suffice.
 - `Searching`: none of these yet.
 """
 
@@ -12,10 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from service.search.candidates import candidates, conflict
-from service.search.choice import Prior, next_probes
+from service.search.belief import Belief, Prior, believe
+from service.search.candidates import conflict, skipped
 from service.search.evidence import Evidence, Observation
 from service.search.graph import Range
+from service.search.information import bits_left, gain, start
+from service.search.noise import Noise
+from service.search.position import WORTHLESS, Position, exhausted, position
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Suspects:
-    """`shas` in topological order, parents first."""
+    """`shas` in topological order, parents first, or most suspect first when verdicts may err; `odds` are theirs."""
 
     shas: tuple[str, ...]
     why: str
@@ -57,22 +60,69 @@ class Searching:
 
 Conclusion = Found | Suspects | Contradiction | Searching
 
+UNTESTABLE = "only commits that could not be tested are left to test"
+NOTHING_TELLS = "no commit that can be tested would tell the suspects apart"
+TOO_MANY = "the failure is too flaky to name one commit in a reasonable number of runs"
 
-def conclusion(range_: Range, evidence: Evidence, prior: Prior | None = None) -> Conclusion:
-    clash = conflict(range_, evidence)
-    if clash is not None:
-        return Contradiction(clash.observations, clash.why)
-    left = np.flatnonzero(candidates(range_, evidence)).tolist()
-    shas = tuple(range_.shas[index] for index in left)
+
+def conclusion(
+    range_: Range,
+    evidence: Evidence,
+    prior: Prior | None = None,
+    noise: Noise | None = None,
+    confidence: float = 0.95,
+) -> Conclusion:
+    belief = believe(range_, evidence, prior, noise)
+    if noise is None or not belief.possible:
+        clash = conflict(range_, evidence)
+        if clash is not None:
+            return Contradiction(clash.observations, clash.why)
+    if noise is None:
+        return _exact(range_, evidence, belief)
+    return _noisy(range_, evidence, belief, position(range_, evidence, prior, None, noise, confidence), confidence)
+
+
+def _exact(range_: Range, evidence: Evidence, belief: Belief) -> Conclusion:
+    left = np.flatnonzero(belief.weights)
+    shas = tuple(range_.shas[index] for index in left.tolist())
     if len(shas) == 1:
         return Found(shas[0], 1.0)
-    if not next_probes(range_, evidence, prior):
-        odds = tuple(1.0 / len(shas) for _ in shas)
-        return Suspects(shas, "only commits that could not be tested are left to test", odds, len(shas))
-    return Searching(len(shas), mean_probes(len(shas)))
+    # Every candidate but the last one tells something: the last is no ancestor of it.
+    if skipped(range_, evidence)[left[:-1]].all() and _last_is_no_question(range_, belief, int(left[-1]), evidence):
+        return Suspects(shas, UNTESTABLE, tuple(belief.weights[left].tolist()), len(shas))
+    return Searching(len(shas), mean_probes(belief))
 
 
-def mean_probes(n: int) -> float:
-    """Mean depth of a balanced decision tree with n leaves: what plain bisection needs for n candidates."""
+def _last_is_no_question(range_: Range, belief: Belief, last: int, evidence: Evidence) -> bool:
+    untestable = skipped(range_, evidence)[last]
+    return bool(untestable or not (belief.weights > 0)[~range_.ancestors(last)].any())
+
+
+def _noisy(range_: Range, evidence: Evidence, belief: Belief, at: Position | None, confidence: float) -> Conclusion:
+    order = np.argsort(-belief.weights, kind="stable")
+    shares = belief.weights[order]
+    if shares[0] >= confidence:
+        return Found(range_.shas[order[0]], float(shares[0]))
+    count = int(np.searchsorted(np.cumsum(shares), confidence)) + 1
+    bits = _best_bits(at)
+    if bits >= WORTHLESS:
+        return Searching(count, bits_left(start(belief)) / bits)
+    shas = tuple(range_.shas[index] for index in order[:count].tolist())
+    why = TOO_MANY if exhausted(range_, evidence) else NOTHING_TELLS
+    return Suspects(shas, why, tuple(shares[:count].tolist()), count)
+
+
+def _best_bits(at: Position | None) -> float:
+    return 0.0 if at is None else float(gain(at.spots, at.belief, start(at.belief))[at.worth > 0].max(initial=0.0))
+
+
+def mean_probes(belief: Belief) -> float:
+    """Mean depth of a decision tree over the belief, one probe at a time: balanced, and shorter by what is known.
+
+    Source: a balanced tree with n leaves has mean depth d + 1 - 2**d / n with d the logarithm rounded up; the bits by
+    which the belief falls short of an even one are saved in full, as in Huffman coding.
+    """
+    n = int(np.count_nonzero(belief.weights))
     depth = (n - 1).bit_length()
-    return depth + 1 - float(2**depth) / n
+    even = depth + 1 - float(2**depth) / n
+    return max(1.0, even - (float(np.log2(n)) - bits_left(start(belief))))

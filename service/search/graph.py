@@ -26,16 +26,22 @@ class Range:
     """Candidates in topological order, parents first, the bad end last.
 
     `parents[parent_start[i]:parent_start[i + 1]]` are the indexes of the parents of commit i within the range.
-    Parents outside it are ancestors of a good commit and are left out.
+    Parents outside it are ancestors of a good commit and are left out. `goods` are the good ends, outside the range:
+    a flaky failure may need trials there too.
     """
 
     shas: tuple[str, ...]
     parent_start: Ints
     parents: Ints
+    goods: tuple[str, ...] = ()
 
     @classmethod
     def of(
-        cls, shas: Iterable[str], parents: Mapping[str, Sequence[str]] | None = None, first_parent: bool = False
+        cls,
+        shas: Iterable[str],
+        parents: Mapping[str, Sequence[str]] | None = None,
+        first_parent: bool = False,
+        goods: Iterable[str] = (),
     ) -> Range:
         """A range from SHAs, parents first, and each one's parents; without parents, a line.
 
@@ -48,18 +54,18 @@ class Range:
         if first_parent:
             order = _first_parents(order, parents)
             parents = {sha: tuple(parents.get(sha, ()))[:1] for sha in order}
-        return cls._from_lists(order, [parents.get(sha, ()) for sha in order])
+        return cls._from_lists(order, [parents.get(sha, ()) for sha in order], tuple(goods))
 
     @classmethod
-    def from_edges(cls, shas: Iterable[str], edges: Iterable[tuple[str, str]]) -> Range:
+    def from_edges(cls, shas: Iterable[str], edges: Iterable[tuple[str, str]], goods: Iterable[str] = ()) -> Range:
         """A range from SHAs, parents first, and (parent, child) pairs."""
         parents: dict[str, list[str]] = {}
         for parent, child in edges:
             parents.setdefault(child, []).append(parent)
-        return cls.of(shas, parents)
+        return cls.of(shas, parents, goods=goods)
 
     @classmethod
-    def _from_lists(cls, order: tuple[str, ...], parent_shas: Sequence[Sequence[str]]) -> Range:
+    def _from_lists(cls, order: tuple[str, ...], parent_shas: Sequence[Sequence[str]], goods: tuple[str, ...]) -> Range:
         where = {sha: index for index, sha in enumerate(order)}
         if not order:
             raise ValueError("a range needs at least one candidate: the bad end itself")
@@ -72,7 +78,9 @@ class Range:
                 raise ValueError(f"parent {order[inside[-1]]} comes after its child {order[index]}")
             flat.extend(inside)
             starts.append(len(flat))
-        made = cls(order, np.array(starts, dtype=np.int64), np.array(flat, dtype=np.int64))
+        made = cls(order, np.array(starts, dtype=np.int64), np.array(flat, dtype=np.int64), goods)
+        if inside_goods := [sha for sha in goods if sha in where]:
+            raise ValueError(f"a good end lies within the range: {inside_goods[0]}")
         if not all(made.above([len(order) - 1])):
             raise ValueError("the last commit of the range, the bad end, does not reach every other one")
         return made
@@ -138,6 +146,11 @@ class Range:
                 found[index] |= found[parent]
         return found
 
+    @cached_property
+    def rows(self) -> Floats:
+        """The matrix as numbers, to multiply with."""
+        return self.matrix.astype(float)
+
     def restrict(self, keep: Bools) -> tuple[Range, Ints]:
         """The range of the kept candidates alone, and their indexes in this one.
 
@@ -150,7 +163,7 @@ class Range:
         inner = keep[children] & keep[self.parents]
         starts = np.concatenate(([0], np.cumsum(np.bincount(new[children[inner]], minlength=len(indexes)))))
         shas = tuple(self.shas[index] for index in indexes.tolist())
-        return Range(shas, starts, new[self.parents[inner]]), indexes
+        return Range(shas, starts, new[self.parents[inner]], self.goods), indexes
 
 
 def mass_below(range_: Range, weights: Floats) -> Floats:
@@ -163,13 +176,9 @@ def mass_below(range_: Range, weights: Floats) -> Floats:
         summed: Floats = np.cumsum(weights)
         return summed
     if len(range_) <= DENSE:
-        dense: Floats = range_.matrix @ weights
+        dense: Floats = range_.rows @ weights
         return dense
     return _sampled(range_, weights) * float(weights.sum())
-
-
-def exact_mass(range_: Range, weights: Floats, index: int) -> float:
-    return float(weights[range_.ancestors(index)].sum())
 
 
 def _sampled(range_: Range, weights: Floats) -> Floats:

@@ -1,0 +1,94 @@
+"""What is believed after the evidence: a weight for each candidate, and what a probe would show were it the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from service.search.candidates import candidates
+from service.search.evidence import Evidence
+from service.search.graph import Floats, Ints, Range
+from service.search.noise import Counts, Noise
+
+Prior = Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """`weights` sum to 1 (to 0 when nothing explains the evidence). With `exact`, verdicts are taken at their word;
+    otherwise `bad_if_good` and `bad_if_bad` hold, for each candidate were it the answer, the chance that the next run
+    of a good and of a bad commit fails."""
+
+    weights: Floats
+    bad_if_good: Floats
+    bad_if_bad: Floats
+    exact: bool = True
+
+    @property
+    def possible(self) -> bool:
+        return bool(self.weights.any())
+
+
+def believe(range_: Range, evidence: Evidence, prior: Prior | None = None, noise: Noise | None = None) -> Belief:
+    start = prior_weights(range_, prior)
+    if noise is None:
+        left = start * candidates(range_, evidence)
+        zeros = np.zeros(len(range_))
+        return Belief(_normalised(left), zeros, zeros + 1.0)
+    counts = _counts(range_, evidence)
+    base = noise.log_likelihood(counts)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        weights = np.log(start) + base
+        bad_if_good = np.exp(noise.log_likelihood(counts.plus(bad_below=1)) - base)
+        bad_if_bad = np.exp(noise.log_likelihood(counts.plus(bad_above=1)) - base)
+        top = weights.max()
+        scaled = np.exp(weights - top) if np.isfinite(top) else np.zeros(len(weights))
+    return Belief(_normalised(scaled), np.nan_to_num(bad_if_good), np.nan_to_num(bad_if_bad, nan=1.0), exact=False)
+
+
+def prior_weights(range_: Range, prior: Prior | None) -> Floats:
+    """Positive everywhere, sum 1. A commit that the prior leaves out stays possible."""
+    n = len(range_)
+    if prior is None:
+        return np.full(n, 1.0 / n)
+    given = np.array([prior.get(sha, 0.0) for sha in range_.shas])
+    if not (np.isfinite(given).all() and (given >= 0).all()):
+        raise ValueError("a prior weight is negative or no number")
+    return _normalised(given + max(given.max(), 1e-300) * 1e-6)
+
+
+def _normalised(weights: Floats) -> Floats:
+    total = weights.sum()
+    scaled: Floats = weights / total if total > 0 else weights
+    return scaled
+
+
+def _counts(range_: Range, evidence: Evidence) -> Counts:
+    """Commits outside the range, the good ends, would be good whichever candidate it was."""
+    tested, goods, bads = [], [], []
+    for sha, tally in evidence.tallies.items():
+        if tally.judged:
+            tested.append(range_.find(sha))
+            goods.append(tally.good)
+            bads.append(tally.bad)
+    inside = [place for place, index in enumerate(tested) if index is not None]
+    indexes = [index for index in tested if index is not None]
+    good_above = _sums_above(range_, indexes, [goods[place] for place in inside])
+    bad_above = _sums_above(range_, indexes, [bads[place] for place in inside])
+    return Counts(sum(goods) - good_above, sum(bads) - bad_above, good_above, bad_above)
+
+
+def _sums_above(range_: Range, indexes: list[int], counts: list[int]) -> Ints:
+    """For each candidate, the sum of the counts of the commits that are it or descend from it."""
+    if range_.is_line:
+        at = np.zeros(len(range_), dtype=np.int64)
+        np.add.at(at, indexes, counts)
+        summed: Ints = np.cumsum(at[::-1])[::-1]
+        return summed
+    known: dict[int, int] = {0: 0}
+    masks = range_.above(indexes)
+    for mask in set(masks) - {0}:
+        known[mask] = sum(count for bit, count in enumerate(counts) if mask >> bit & 1)
+    return np.fromiter((known[mask] for mask in masks), dtype=np.int64, count=len(masks))

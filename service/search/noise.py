@@ -1,0 +1,101 @@
+"""How often verdicts are wrong: a bad commit may pass, a good one may fail, and at first nobody knows how often.
+
+The rates are never estimated. For each candidate the likelihood of all verdicts is integrated over every pair of
+rates that the model allows, in closed form, so that what is not known about the rates stays in the answer's confidence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import betaln, xlog1py, xlogy
+
+from service.search.graph import Floats, Ints
+
+
+@dataclass(frozen=True)
+class Beta:
+    """An unknown rate, believed in as if `hits` and `misses` had been seen before."""
+
+    hits: float
+    misses: float
+
+    def log_likelihood(self, hits: Ints, misses: Ints) -> Floats:
+        """Source: the Beta-binomial distribution, for one order of the hits and misses."""
+        found: Floats = betaln(self.hits + hits, self.misses + misses) - betaln(self.hits, self.misses)
+        return found
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A known rate. Zero means never."""
+
+    rate: float
+
+    def log_likelihood(self, hits: Ints, misses: Ints) -> Floats:
+        found: Floats = xlogy(hits, self.rate) + xlog1py(misses, -self.rate)
+        return found
+
+
+Rate = Beta | Fixed
+
+
+@dataclass(frozen=True)
+class Case:
+    """One way in which the verdicts may err, and how much it is believed in."""
+
+    weight: float
+    false_bad: Rate
+    false_good: Rate
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The ways in which verdicts may err. `UNKNOWN` is the one to take when a failure may be flaky."""
+
+    cases: tuple[Case, ...]
+
+    @classmethod
+    def known(cls, false_bad: float, false_good: float) -> Noise:
+        """Rates known beforehand: the share of good commits' runs that fail, of bad commits' runs that pass."""
+        return cls((Case(1.0, Fixed(false_bad), Fixed(false_good)),))
+
+    def log_likelihood(self, counts: Counts) -> Floats:
+        parts = [
+            np.log(case.weight)
+            + case.false_bad.log_likelihood(counts.bad_below, counts.good_below)
+            + case.false_good.log_likelihood(counts.good_above, counts.bad_above)
+            for case in self.cases
+        ]
+        with np.errstate(invalid="ignore"):
+            found: Floats = np.logaddexp.reduce(parts, axis=0)
+        return found
+
+
+@dataclass(frozen=True)
+class Counts:
+    """For each candidate, were it the first bad commit: verdicts of commits that would be good ("below" the fault) and
+    of commits that would be bad ("above" it)."""
+
+    good_below: Ints
+    bad_below: Ints
+    good_above: Ints
+    bad_above: Ints
+
+    def plus(self, bad_below: int = 0, bad_above: int = 0) -> Counts:
+        return Counts(self.good_below, self.bad_below + bad_below, self.good_above, self.bad_above + bad_above)
+
+
+NEVER = Fixed(0.0)
+#: Chosen on simulations: half of all failures are taken to be deterministic, and flaky ones to be mostly of one kind or
+#: both, with a good commit failing rarely and a bad one passing about one time in three. See docs/search.md.
+UNKNOWN = Noise(
+    (
+        Case(0.48, NEVER, NEVER),
+        Case(0.08, Beta(2.5, 17.5), NEVER),
+        Case(0.05, NEVER, Beta(3.4, 7.9)),
+        Case(0.33, Beta(2.5, 17.5), Beta(3.4, 7.9)),
+        Case(0.06, Beta(1.0, 4.0), Beta(1.0, 2.0)),
+    )
+)
