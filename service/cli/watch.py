@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -17,6 +17,9 @@ from service.client import Progress
 from service.domain.bisection import Purpose
 from service.domain.lifecycle import LIVE_PROBES, BisectionState
 from service.doors.api.views import ProbeView, ReportView
+
+BAR_WIDTH = 32
+NARROWEST_BAR = 6
 
 
 @dataclass
@@ -55,14 +58,17 @@ class Below:
     def __init__(self) -> None:
         self.progress: Progress | None = None
 
-    def __rich__(self) -> RenderableType:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if self.progress is None or not self.progress.report.live:
-            return Text("")
-        report = self.progress.report
-        bar = ProgressBar(total=1.0, completed=narrowed(report), width=32, complete_style="cyan")
+            return
+        said = standing(self.progress.report)
+        width = min(BAR_WIDTH, options.max_width - len(said) - 2)
         line = Table.grid(padding=(0, 2))
-        line.add_row(bar, Text(standing(report)))
-        return Group(Text(""), line, _in_flight(self.progress.probes))
+        bar = ProgressBar(total=1.0, completed=narrowed(self.progress.report), width=width, complete_style="cyan")
+        line.add_row(*([bar] if width >= NARROWEST_BAR else []), Text(said))
+        yield Text("")
+        yield line
+        yield _in_flight(self.progress.probes)
 
 
 def follow(out: Console, changes: Iterator[Progress]) -> ReportView:

@@ -17,7 +17,7 @@ from tests.api.requests import MINIMAL
 PATH = "/api/v1/bisections"
 KEYS = sorted({*SubmissionBody.model_fields, "command", "ready", "http", "log", "within"})
 EXAMPLES = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 
 words = st.sampled_from(["20m", "docker", "none", "bad", "/x", "1e999"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -48,6 +48,7 @@ class FakeFlow:
         self.machines: tuple[Node, ...] = (Node("node-1", 2, START, "alive", {"gpu": "none"}),)
         self.parts = {"database": "ok", "queue": "ok", "workers": "ok"}
         self.broken: Exception | None = None
+        self.then: Callable[[str], object] = lambda id: None
 
     def submit(self, submission: Submission, submitter: str) -> Bisection:
         policy = Policy(frozenset(SandboxKind), SandboxKind.PROCESS)
@@ -56,7 +57,9 @@ class FakeFlow:
         id = f"{len(self.kept):02d}" + hashlib.sha1(str(len(self.kept)).encode()).hexdigest()[:8]
         now = datetime.now(UTC)
         self.kept[id] = Bisection(id, BisectionState.QUEUED, request, submitter, now, now)
-        return self._note(id, "state", state="queued")
+        made = self._note(id, "state", state="queued")
+        self.then(id)
+        return made
 
     def cancel(self, id: str, by: str) -> Bisection:
         found = self.bisection(id)

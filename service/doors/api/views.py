@@ -15,7 +15,8 @@ from service.domain.recipe import Network, SandboxKind
 class View(BaseModel):
     """A client of an older version reads a newer service: what it does not know is left aside."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True, from_attributes=True)
+    #: Built when first used: the command line needs few of them, and building all takes longer than its request.
+    model_config = ConfigDict(extra="ignore", frozen=True, from_attributes=True, defer_build=True)
 
 
 class FieldError(View):

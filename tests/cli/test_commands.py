@@ -1,0 +1,239 @@
+from __future__ import annotations
+
+import json
+import os
+import pty
+import socket
+import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from service.domain.bisection import Answer, Problem
+from service.domain.evidence import Verdict
+from service.domain.lifecycle import BisectionState
+from tests.api.requests import SUBMISSION
+from tests.cli.conftest import Terminal
+from tests.fakes.flow import FakeFlow, commit, sha
+
+
+def ended(flow: FakeFlow, state: BisectionState) -> str:
+    id = flow.submit(SUBMISSION, "test").id
+    if state is BisectionState.FOUND:
+        return flow.find(id, 5).id
+    flow.look_up(id, 8)
+    answer = Answer((sha(3), sha(4)), "they cannot be tested") if state is BisectionState.SUSPECTS else None
+    problem = (
+        Problem("bad-ends", "The two ends do not differ", "both pass", advice="look again") if not answer else None
+    )
+    return flow.end(id, state, answer, problem).id
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "says"),
+    [
+        (BisectionState.FOUND, 0, f"{sha(5)[:10]} is the first bad commit: Change number 5"),
+        (BisectionState.SUSPECTS, 1, "one of 2 commits is the first bad one"),
+        (BisectionState.REFUSED, 2, "both pass"),
+        (BisectionState.FAILED, 3, "look again"),
+        (BisectionState.CANCELLED, 4, "Cancelled"),
+        (BisectionState.QUEUED, 5, "Preparing"),
+    ],
+)
+def test_the_exit_status_of_show_and_watch_tells_how_it_ended(
+    terminal: Terminal, flow: FakeFlow, state: BisectionState, status: int, says: str
+) -> None:
+    live = state is BisectionState.QUEUED
+    id = flow.submit(SUBMISSION, "test").id if live else ended(flow, state)
+    shown = terminal.run("show", id)
+    assert (shown.status, shown.err) == (status, "")
+    assert says in shown.out
+    as_json = terminal.run("show", id, "--json")
+    assert (as_json.status, json.loads(as_json.out)["state"]) == (status, state)
+    if not live:
+        watched = terminal.run("watch", id)
+        assert (watched.status, watched.err) == (status, "")
+        assert says in watched.out
+        assert json.loads(terminal.run("watch", id, "--json").out)["state"] == state
+
+
+def test_the_report_holds_the_commit_and_the_evidence(terminal: Terminal, flow: FakeFlow) -> None:
+    id = ended(flow, BisectionState.FOUND)
+    lines = terminal.run("show", id, "--probes").out.splitlines()
+    assert f"  commit   {sha(5)}" in lines
+    assert "  author   Ann Example" in lines
+    assert "  date     2025-09-24 08:04 UTC" in lines
+    evidence = lines[lines.index("Evidence") + 2 : lines.index("Evidence") + 4]
+    assert [line.split()[:3] for line in evidence] == [
+        [sha(5)[:10], "bad", f"{id}.4"],
+        [sha(4)[:10], "good", f"{id}.3"],
+    ]
+    assert len(lines[lines.index("Probes") + 2 :]) == 4
+    assert not any(line.endswith(" ") for line in lines)
+
+
+def test_the_list_is_newest_first_and_can_be_narrowed(terminal: Terminal, flow: FakeFlow) -> None:
+    assert terminal.run("list").err == "No bisections. Start one with: firstbad submit request.yaml\n"
+    old, new = ended(flow, BisectionState.FOUND), flow.submit(SUBMISSION, "test").id
+    assert [line.split()[0] for line in terminal.run("list").out.splitlines()] == ["ID", new, old]
+    assert [item["id"] for item in json.loads(terminal.run("list", "--json").out)] == [new, old]
+    assert [item["id"] for item in json.loads(terminal.run("list", "--json", "--live").out)] == [new]
+    assert [item["id"] for item in json.loads(terminal.run("list", "--json", "--state", "found").out)] == [old]
+
+
+def test_an_id_may_be_shortened_as_long_as_it_is_clear(terminal: Terminal, flow: FakeFlow) -> None:
+    first, second = ended(flow, BisectionState.FOUND), ended(flow, BisectionState.REFUSED)
+    assert terminal.run("show", first[:2]).status == 0
+    assert terminal.run("show", second[:4]).status == 2
+    unclear = terminal.run("show", "0")
+    assert (unclear.status, unclear.err.splitlines()[0]) == (2, "firstbad: there is no bisection '0'")
+
+
+def test_a_log_is_printed_as_it_is(terminal: Terminal, flow: FakeFlow) -> None:
+    id = ended(flow, BisectionState.FOUND)
+    text = b"\x1b[31mred\x1b[0m \xff\x00\r\n" * 5000
+    flow.judge(flow.plan(id, 3), Verdict.GOOD, "script passed", text)
+    process = terminal.start("logs", f"{id[:4]}.5")
+    assert process.communicate(timeout=60) == (text, b"")
+    assert process.returncode == 0
+
+
+def test_a_log_is_asked_for_by_probe(terminal: Terminal, flow: FakeFlow) -> None:
+    id = ended(flow, BisectionState.FOUND)
+    done = terminal.run("logs", id)
+    assert done.status == 2
+    assert f"{id}.1, {id}.2, {id}.3, {id}.4" in done.err
+    assert terminal.run("logs", f"{id}.9").err.startswith("firstbad: there is no probe")
+
+
+def test_a_reader_that_has_had_enough_gets_no_complaint(terminal: Terminal, flow: FakeFlow) -> None:
+    id = ended(flow, BisectionState.FOUND)
+    flow.judge(flow.plan(id, 3), Verdict.GOOD, "script passed", b"line\n" * 1_000_000)
+    process = terminal.start("logs", f"{id}.5")
+    assert process.stdout is not None and process.stderr is not None
+    assert process.stdout.readline() == b"line\n"
+    process.stdout.close()
+    assert (process.stderr.read(), process.wait(60)) == (b"", 0)
+    process.stderr.close()
+
+
+def test_cancelling_says_so(terminal: Terminal, flow: FakeFlow) -> None:
+    id = flow.submit(SUBMISSION, "test").id
+    done = terminal.run("cancel", id)
+    assert (done.status, done.out) == (0, f"Bisection {id} is cancelled.\n")
+    assert flow.bisection(id).state == "cancelled"
+    again = terminal.run("cancel", ended(flow, BisectionState.FOUND))
+    assert (again.status, len(again.err.splitlines())) == (2, 2)
+
+
+def test_every_command_has_help_and_the_exit_statuses_are_told(terminal: Terminal) -> None:
+    helped = terminal.run("--help")
+    assert helped.status == 0
+    assert "130 interrupted" in helped.out
+    for command in ("up", "submit", "watch", "show", "list", "logs", "cancel"):
+        assert command in helped.out
+        assert terminal.run(command, "--help").status == 0
+
+
+def test_a_mistyped_command_is_told_the_nearest(terminal: Terminal) -> None:
+    done = terminal.run("sbmit")
+    assert (done.status, "submit" in done.err, len(done.err.splitlines())) == (2, True, 2)
+
+
+def test_without_a_service_the_next_step_is_told(terminal: Terminal) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    for arguments in (["list"], ["show", "x"], ["watch", "x"], ["logs", "x.1"], ["cancel", "x"]):
+        done = terminal.run(*arguments, "--url", url)
+        assert (done.status, done.out) == (3, "")
+        assert done.err.splitlines() == [f"firstbad: no firstbad answers at {url}", "  start it with: firstbad up"]
+
+
+@pytest.mark.parametrize("url", ["", "localhost:8377", "ftp://127.0.0.1", "http://", "http://[", "http://\x01", "x y"])
+def test_what_is_no_url_is_told(terminal: Terminal, url: str) -> None:
+    done = terminal.run("list", "--url", url)
+    assert (done.status, done.out, len(done.err.splitlines())) == (3, "", 2)
+
+
+def test_another_service_is_not_taken_for_ours(terminal: Terminal) -> None:
+    class Other(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if "limit=20" in self.path else 404)
+            self.end_headers()
+            self.wfile.write(b"<html>hello</html>")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Other) as other:
+        thread = threading.Thread(target=other.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{other.server_port}"
+        answers = [terminal.run("list", "--url", url), terminal.run("show", "x", "--url", url)]
+        other.shutdown()
+        thread.join()
+    for done in answers:
+        assert done.status == 3
+        assert done.err.splitlines()[1] == "  check the URL: --url or FIRSTBAD_URL"
+
+
+def test_text_of_others_cannot_move_the_cursor_or_pretend(terminal: Terminal, flow: FakeFlow) -> None:
+    id = flow.submit(SUBMISSION, "test").id
+    flow.look_up(id, 8)
+    flow.history[sha(5)] = commit(5, "\x1b[2J[bold]fine[/bold] :smile: \u202etxt\r\n\x07")
+    flow.find(id, 5)
+    out = terminal.run("show", id).out
+    assert "[bold]fine[/bold] :smile:" in out
+    assert not {"\x1b", "\u202e", "\r", "\x07"} & set(out)
+
+
+def in_terminal(terminal: Terminal, *arguments: str) -> tuple[int, str]:
+    """The status and what a terminal would get."""
+    master, slave = pty.openpty()
+    process = terminal.start(*arguments, stdout=slave, stderr=slave)
+    os.close(slave)
+    seen = bytearray()
+    try:
+        while piece := os.read(master, 65536):
+            seen += piece
+    except OSError:
+        pass  # the other end is closed: how Linux ends a terminal
+    os.close(master)
+    return process.wait(60), seen.decode()
+
+
+def test_a_terminal_gets_colours_unless_told_otherwise(terminal: Terminal, flow: FakeFlow) -> None:
+    id = ended(flow, BisectionState.FOUND)
+    assert "\x1b[1;32m" in in_terminal(terminal, "show", id)[1]
+    plain = in_terminal(terminal.with_env(NO_COLOR="1"), "show", id)[1]
+    assert not any(f"\x1b[{code}m" in plain for code in ("1;32", "32", "31", "36"))
+
+
+def test_a_log_in_a_terminal_keeps_its_colours_and_nothing_else(terminal: Terminal, flow: FakeFlow) -> None:
+    id = ended(flow, BisectionState.FOUND)
+    flow.judge(flow.plan(id, 3), Verdict.GOOD, "script passed", b"\x1b[31mred\x1b[0m\x1b[2J\x1b]0;title\x07 end\n")
+    status, seen = in_terminal(terminal, "logs", f"{id}.5")
+    assert status == 0
+    assert "\x1b[31mred\x1b[0m" in seen
+    assert "\x1b[2J" not in seen and "\x1b]0" not in seen and "\x07" not in seen
+
+
+def test_up_on_a_port_in_use_says_so(terminal: Terminal) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = str(listener.getsockname()[1])
+        done = terminal.run("up", "--home", str(terminal.folder / "home"), "--port", port)
+    assert (done.status, done.out) == (3, "")
+    assert done.err.startswith(f"firstbad: port {port} of 127.0.0.1: ")
+
+
+def test_up_with_a_setting_that_cannot_be_used_names_it(terminal: Terminal) -> None:
+    done = terminal.with_env(FIRSTBAD_SWEEP_S="often").run("up", "--home", str(terminal.folder / "home"))
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("firstbad: FIRSTBAD_SWEEP_S: ")
+
+
+def test_no_command_prints_the_help(terminal: Terminal) -> None:
+    done = terminal.run()
+    assert "Usage: firstbad" in done.out + done.err
+    assert subprocess.list2cmdline(["firstbad"]) in done.out + done.err

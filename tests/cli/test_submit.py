@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from service.domain.bisection import Problem
+from service.domain.lifecycle import BisectionState
+from tests.cli.conftest import Terminal
+from tests.fakes.flow import FakeFlow
+
+REQUEST = """\
+repo: https://git.example.org/x.git
+good: v1
+bad: main
+script: "false"
+"""
+
+
+@pytest.fixture
+def request_file(tmp_path: Path) -> Path:
+    path = tmp_path / "request.yaml"
+    path.write_text(REQUEST)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def looked_up(flow: FakeFlow) -> None:
+    """The commits are looked up in the moment of submission."""
+    flow.then = lambda id: flow.look_up(id, 249)
+
+
+def refuse(flow: FakeFlow, id: str) -> None:
+    problem = Problem("unknown-ref", "Not in the repository", "there is no 'v1' in it", "v1", "good", "the tags are v2")
+    flow.end(id, BisectionState.REFUSED, problem=problem)
+
+
+@pytest.mark.usefixtures("request_file")
+def test_the_id_the_url_and_the_range_are_printed(terminal: Terminal, flow: FakeFlow) -> None:
+    done = terminal.run("submit", "request.yaml")
+    id = flow.bisections()[0].id
+    assert done.status == 0, done.err
+    assert done.out.splitlines() == [
+        f"Bisection {id} at {terminal.url}/api/v1/bisections/{id}",
+        "good v1 .. bad main: 249 candidates",
+        f"Follow it with: firstbad watch {id}",
+    ]
+    assert done.err == ""
+
+
+@pytest.mark.usefixtures("request_file")
+def test_json_for_programs_is_alone_on_standard_output(terminal: Terminal) -> None:
+    done = terminal.run("submit", "request.yaml", "--json")
+    assert json.loads(done.out)["candidates"] == 249
+    assert done.err.startswith("Bisection ")
+
+
+def test_a_request_comes_from_standard_input(terminal: Terminal, flow: FakeFlow) -> None:
+    assert terminal.run("submit", "-", typed=REQUEST.encode()).status == 0
+    assert flow.bisections()[0].request.bad == "main"
+
+
+def test_a_request_may_be_json(terminal: Terminal, tmp_path: Path, flow: FakeFlow) -> None:
+    body = {"repo": "https://git.example.org/x.git", "good": ["a", "b"], "bad": "main", "script": "x"}
+    (tmp_path / "request.json").write_text(json.dumps(body))
+    assert terminal.run("submit", "request.json").status == 0
+    assert flow.bisections()[0].request.good == ("a", "b")
+
+
+@pytest.mark.usefixtures("request_file")
+def test_keys_are_set_from_the_command_line(terminal: Terminal, tmp_path: Path, flow: FakeFlow) -> None:
+    (tmp_path / "see.sh").write_text("grep -q x y\n")
+    changes = ["--set", "good=0.10", "--set", "width=2", "--set", "env.A=b=c", "--script", "see.sh"]
+    assert terminal.run("submit", "request.yaml", *changes).status == 0
+    request = flow.bisections()[0].request
+    assert (request.good, request.width, request.recipe.env) == (("0.10",), 2, {"A": "b=c"})
+    assert request.reproduction.script == "grep -q x y\n"
+
+
+@pytest.mark.parametrize("written", ["../x", "./x", "."])
+def test_a_repository_beside_the_request_file_is_found_by_the_service(
+    terminal: Terminal, tmp_path: Path, flow: FakeFlow, written: str
+) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "request.yaml").write_text(f"{{repo: {written}, good: a, bad: b, script: x}}")
+    assert terminal.run("submit", "sub/request.yaml").status == 0
+    assert flow.bisections()[0].request.repo == str((tmp_path / "sub" / written).resolve())
+
+
+@pytest.mark.usefixtures("request_file")
+def test_a_refusal_is_told_at_once(terminal: Terminal, flow: FakeFlow) -> None:
+    flow.then = lambda id: refuse(flow, id)
+    done = terminal.run("submit", "request.yaml")
+    assert done.status == 2
+    assert "there is no 'v1' in it" in done.out
+    assert "the tags are v2" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lines"),
+    [
+        (["submit"], ["firstbad: missing argument 'REQUEST'.", "  see: firstbad submit --help"]),
+        (
+            ["submit", "lost.yaml"],
+            ["firstbad: lost.yaml: no such file or directory", "  name a request file, or - for standard input"],
+        ),
+        (
+            ["submit", "request.yaml", "--set", "good"],
+            ["firstbad: --set good: there is no name and value in it", "  write it like --set good=v1.4.0"],
+        ),
+        (
+            ["submit", "request.yaml", "--set", "god=v1"],
+            ["firstbad: 'god' is no key of a request", "  did you mean good?"],
+        ),
+        (
+            ["submit", "request.yaml", "--set", "timeout=soon"],
+            [
+                "firstbad: timeout: 'soon' is no duration between 0 and 30 days",
+                '  write seconds as a number, or like "90s", "20m", "1h30m"',
+            ],
+        ),
+        (["submit", "request.yaml", "--set", "good.x=1"], None),
+        (["submit", "request.yaml", "--script", "lost.sh"], None),
+        (["submit", "request.yaml", "--width", "3"], None),
+        (["submit", "."], None),
+    ],
+)
+def test_a_mistake_is_told_in_a_line_or_two(
+    terminal: Terminal, request_file: Path, flow: FakeFlow, arguments: list[str], lines: list[str] | None
+) -> None:
+    done = terminal.run(*arguments)
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("firstbad: ")
+    assert len(done.err.splitlines()) <= 2
+    assert lines is None or done.err.splitlines() == lines
+    assert not flow.bisections()
+
+
+def test_every_wrong_field_is_told(terminal: Terminal) -> None:
+    done = terminal.run("submit", "-", typed=b"{script: x, width: many}")
+    assert done.status == 2
+    assert all(said in done.err for said in ("good is missing", "bad is missing", "width: "))
+
+
+@pytest.mark.parametrize("typed", [b"good: a: b", b"\xff\xfe", b"", b"- a", b"good: " + b"[" * 10_000])
+def test_a_file_that_cannot_be_read_is_told_without_a_traceback(terminal: Terminal, typed: bytes) -> None:
+    done = terminal.run("submit", "-", typed=typed)
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("firstbad: ")
+    assert "Traceback" not in done.err

@@ -1,0 +1,94 @@
+"""Watching goes with what happens: each line is read before the next thing is let happen."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from service.domain.bisection import Purpose
+from service.domain.evidence import Fault, Verdict
+from tests.api.requests import SUBMISSION
+from tests.cli.conftest import Terminal
+from tests.fakes.flow import FakeFlow, sha
+
+
+@contextmanager
+def watching(terminal: Terminal, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], Iterator[str]]]:
+    with terminal.start(*arguments) as process:
+        assert process.stdout is not None
+        yield process, (line.decode().rstrip("\n") for line in process.stdout)
+        process.kill()
+
+
+def test_each_verdict_is_a_line_when_no_terminal_reads(terminal: Terminal, flow: FakeFlow) -> None:
+    id = flow.submit(SUBMISSION, "test").id
+    with watching(terminal, "watch", id) as (process, lines):
+        assert next(lines) == "Preparing: fetching the repository and looking up the commits"
+        flow.look_up(id, 8)
+        assert next(lines) == "Checking that good is good and bad is bad"
+        flow.judge(flow.plan(id, 8, Purpose.BAD_END), Verdict.BAD, "script ended with exit status 1")
+        assert next(lines) == f"  #1   {sha(8)[:10]}  bad   bad end: script ended with exit status 1  1.5 s"
+        assert next(lines) == "  1 probe done"
+        end = flow.plan(id, 0, Purpose.GOOD_END)
+        flow.fault(end, Fault("no-gpu", "no card is free"))
+        assert next(lines) == f"  #2   {sha(0)[:10]}  fault of the node: no-gpu: no card is free"
+        flow.judge(flow.probe(end.id), Verdict.GOOD, "script passed")
+        assert next(lines) == f"  #2   {sha(0)[:10]}  good  good end: script passed  1.5 s"
+        assert next(lines) == "  2 probes done"
+        flow.search(id, 8, 3.0)
+        assert next(lines) == "Searching: 8 of 8 candidates left"
+        probe = flow.plan(id, 4)
+        flow.kept[id] = flow.change(id, "narrowed", candidates_left=4, expected_probes=2.0)
+        flow.judge(probe, Verdict.GOOD, "script passed")
+        assert next(lines) == f"  #3   {sha(4)[:10]}  good  script passed  1.5 s"
+        assert next(lines) == "  4 of 8 candidates left, 3 probes done, about 2 to come"
+        flow.find(id, 5)
+        rest = list(lines)
+        assert f"{sha(5)[:10]} is the first bad commit: Change number 5" in rest
+        assert process.wait(60) == 0
+
+
+def test_submit_can_go_on_watching(terminal: Terminal, flow: FakeFlow, tmp_path: Path) -> None:
+    (tmp_path / "request.yaml").write_text("{repo: 'https://git.example.org/x.git', good: v1, bad: main, script: x}")
+    flow.then = lambda id: flow.find(id, 5)
+    done = terminal.run("submit", "request.yaml", "--watch")
+    assert done.status == 0
+    assert f"{sha(5)[:10]} is the first bad commit" in done.out
+
+
+def test_an_interrupt_stops_the_watching_and_not_the_bisection(terminal: Terminal, flow: FakeFlow) -> None:
+    id = flow.submit(SUBMISSION, "test").id
+    with watching(terminal, "watch", id) as (process, lines):
+        next(lines)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+        assert process.stderr is not None
+        said = process.stderr.read().decode()
+    assert f"firstbad cancel {id}" in said and "Traceback" not in said
+    assert flow.bisection(id).state == "queued"
+
+
+def test_a_terminal_shows_a_bar_and_what_runs(terminal: Terminal, flow: FakeFlow) -> None:
+    id = flow.submit(SUBMISSION, "test").id
+    flow.look_up(id, 8)
+    flow.search(id, 4, 2.0)
+    flow.plan(id, 3)
+    master, slave = pty.openpty()
+    process = terminal.start("watch", id, stdout=slave, stderr=slave)
+    os.close(slave)
+    seen = b""
+    while b"on node-1" not in seen:
+        seen += os.read(master, 65536)
+    assert b"4 of 8 candidates left, 0 probes done, about 2 to come" in seen
+    assert sha(3)[:10].encode() in seen and b"running" in seen
+    flow.find(id, 5)
+    while b"is the first bad commit" not in seen:
+        seen += os.read(master, 65536)
+    os.set_blocking(master, False)
+    assert process.wait(60) == 0
+    os.close(master)
