@@ -1,0 +1,134 @@
+"""This node towards the service: leases that are kept alive, orders that are cancelled, heartbeats."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import redis
+
+from worker.contract import LEASE_S, RENEW_S, cancel_key, lease_key, sent_key, taken_key
+
+log = logging.getLogger(__name__)
+
+CANCEL_S = 0.5
+TAKEN_S = 24 * 3600
+
+Key = tuple[str, str, int]
+
+
+class Button(Protocol):
+    """A run's stop button."""
+
+    def press(self, reason: str) -> None: ...
+
+
+def connect(url: str) -> redis.Redis:
+    """A client that gives up after seconds: whoever asks has something better to do than to wait."""
+    return redis.Redis.from_url(url, socket_timeout=5.0, socket_connect_timeout=5.0, decode_responses=True)
+
+
+class Keeper(threading.Thread):
+    """Renews the leases of what runs here and presses the buttons of what was cancelled, in a thread of its own.
+
+    Redis may go away and come back, empty too: a lease is set, never only prolonged.
+    """
+
+    def __init__(self, client: redis.Redis, node: str, beat: Callable[[], None]) -> None:
+        super().__init__(name="keeper", daemon=True)
+        self._redis, self._node, self._beat = client, node, beat
+        self._lock = threading.Lock()
+        self._held: dict[Key, Button] = {}
+        self._over = threading.Event()
+
+    def take(self, key: Key, button: Button) -> bool:
+        """Whether this worker is the one that does it: false for a second delivery and for what was cancelled."""
+        with self._lock:
+            if key in self._held:
+                return False
+            self._held[key] = button
+        taken = False
+        try:
+            taken = self._claim(key)
+        except redis.RedisError as error:
+            # The order came through Redis a moment ago; a lease that cannot be set now is set when it is back.
+            log.warning("redis cannot be asked about %s %s.%s, which is done anyway: %s", *key, error)
+            taken = True
+        finally:
+            if not taken:
+                self.drop(key)
+        return taken
+
+    def _claim(self, key: Key) -> bool:
+        with self._redis.pipeline(transaction=True) as pipe:
+            pipe.set(taken_key(*key), self._node, nx=True, ex=TAKEN_S)
+            pipe.exists(cancel_key(*key))
+            first, cancelled = pipe.execute()
+        if not first:
+            return False
+        if cancelled:
+            self._redis.delete(sent_key(*key))
+            return False
+        with self._redis.pipeline(transaction=True) as pipe:
+            pipe.set(lease_key(*key), self._node, ex=LEASE_S)
+            pipe.delete(sent_key(*key))
+            pipe.execute()
+        return True
+
+    def drop(self, key: Key) -> None:
+        """This worker has no more to do with it; its lease ends at once."""
+        with self._lock:
+            self._held.pop(key, None)
+
+    def release(self, key: Key) -> None:
+        self.drop(key)
+        with contextlib.suppress(redis.RedisError):
+            self._redis.delete(lease_key(*key))
+
+    @contextlib.contextmanager
+    def holding(self, key: Key) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            self.release(key)
+
+    def press_all(self, reason: str) -> None:
+        for button in list(self._held.values()):
+            button.press(reason)
+
+    def close(self) -> None:
+        self._over.set()
+
+    def run(self) -> None:
+        renew = beat = 0.0
+        while not self._over.wait(CANCEL_S):
+            now = time.monotonic()
+            with self._lock:
+                held = dict(self._held)
+            try:
+                if held:
+                    self._cancel(held)
+                if held and now >= renew:
+                    self._renew(list(held))
+                    renew = now + RENEW_S
+            except redis.RedisError as error:
+                log.warning("redis does not answer, leases are not renewed: %s", error)
+            if now >= beat:
+                self._beat()
+                beat = time.monotonic() + 2 * RENEW_S
+
+    def _cancel(self, held: dict[Key, Button]) -> None:
+        found = self._redis.mget([cancel_key(*key) for key in held])
+        for key, value in zip(held, found, strict=True):
+            if value is not None:
+                held[key].press("cancelled")
+
+    def _renew(self, held: list[Key]) -> None:
+        with self._redis.pipeline(transaction=False) as pipe:
+            for key in held:
+                pipe.set(lease_key(*key), self._node, ex=LEASE_S)
+            pipe.execute()

@@ -1,0 +1,65 @@
+"""The bubblewrap command line: a view of its own, namespaces of its own, one process that all the others end with."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from worker.run.job import Errand, Job
+from worker.run.sandbox import PLACE
+from worker.run.view import View, files_of, interpreter, uv
+
+ISOLATED = ("pid", "mount", "ipc", "uts")
+
+
+@dataclass(frozen=True)
+class Bubblewrap:
+    binary: str
+    view: View
+    net: bool = True
+
+    def command(self, job: Job, errand: Errand) -> list[str]:
+        return [
+            self.binary,
+            *self._namespaces(own_network=self.net and not errand.network),
+            *self._system(files_of(errand.env) if errand.network else ()),
+            *self._job(job, errand.cache),
+            "--remount-ro", "/dev", "--remount-ro", "/",
+            "--chdir", f"{PLACE}/work",
+            "--", str(interpreter()), "-I", "-S", f"{PLACE}/in/inside.py",
+        ]  # fmt: skip
+
+    def _namespaces(self, *, own_network: bool) -> list[str]:
+        flags = [f"--unshare-{name}" for name in ("pid", "ipc", "uts", "cgroup-try")]
+        flags += ["--unshare-net"] if own_network else []
+        flags += ["--hostname", "firstbad", "--die-with-parent", "--new-session", "--as-pid-1", "--clearenv"]
+        if os.geteuid() == 0:
+            # inside.py starts as root to become another user at once; it cannot regain what it gave up.
+            return [*flags, "--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+        return [*flags, "--unshare-user", "--cap-drop", "ALL"]
+
+    def _system(self, files: tuple[Path, ...]) -> list[str]:
+        shown = self.view.shown(files)
+        # bubblewrap makes missing parents for their owner alone, who is not the one that works inside.
+        parents = {parent for path in [*shown, Path(PLACE, "in"), Path("/var/tmp")] for parent in path.parents}
+        arguments = []
+        for parent in sorted(parents - {Path("/")} - set(shown)):
+            arguments += ["--perms", "0755", "--dir", str(parent)]
+        for path in shown:
+            arguments += ["--ro-bind", str(path), str(path)]
+        for link, target in self.view.links().items():
+            arguments += ["--symlink", target, str(link)]
+        for path in self.view.masked(shown):
+            arguments += ["--perms", "0555", "--tmpfs", str(path), "--remount-ro", str(path)]
+        return [*arguments, "--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm"]
+
+    def _job(self, job: Job, cache: Path | None) -> list[str]:
+        arguments = ["--ro-bind", str(job.inputs), f"{PLACE}/in"]
+        for folder in (job.out, job.work):
+            arguments += ["--bind", str(folder), f"{PLACE}/{folder.name}"]
+        arguments += ["--bind", str(job.work / "tmp"), "/tmp", "--symlink", "/tmp", "/var/tmp"]
+        if cache is not None:
+            arguments += ["--bind", str(cache), f"{PLACE}/cache"]
+        found = uv()
+        return [*arguments, "--ro-bind", str(found), f"{PLACE}/bin/uv"] if found else arguments

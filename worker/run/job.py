@@ -1,0 +1,164 @@
+"""The job folder: what a sandbox gets (`in`, read-only), what it writes (`out`), and where it works (`work`)."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from worker.errors import NodeFault, fault_of
+
+INSIDE = Path(__file__).with_name("inside.py")
+OUTCOME_BYTES = 1024 * 1024
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,150}")
+
+
+@dataclass(frozen=True)
+class Job:
+    root: Path
+
+    @property
+    def inputs(self) -> Path:
+        return self.root / "in"
+
+    @property
+    def out(self) -> Path:
+        return self.root / "out"
+
+    @property
+    def work(self) -> Path:
+        return self.root / "work"
+
+
+@dataclass(frozen=True)
+class Errand:
+    """What a sandbox shall do in a job: what inside.py reads, and what only the sandbox itself must know."""
+
+    order: dict[str, Any]
+    timeout_s: float
+    image: str | None = None
+    network: bool = False
+    memory_bytes: int | None = None
+    pids: int = 4096
+    env: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
+    #: A folder that jobs of the same kind share, to be seen inside as `cache`.
+    cache: Path | None = None
+
+
+class InsidePhase(BaseModel):
+    model_config = ConfigDict(frozen=True)
+    name: str = Field(max_length=20)
+    at_s: float
+    seconds: float | None
+
+
+class InsideOutcome(BaseModel):
+    """outcome.json, as far as it is believed: it was written where the reproduction could write too."""
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+    exit_status: int | None = Field(ge=0, le=255)
+    signal: int | None = Field(ge=1, le=64)
+    timed_out: bool
+    fault: dict[str, str] | None
+    ended_in: str = Field(max_length=20)
+    ready: bool | None
+    phases: tuple[InsidePhase, ...] = Field(max_length=20)
+    began: float
+    bytes: int = Field(ge=0)
+    failure_seen: str | None = Field(max_length=70_000)
+    facts: dict[str, str] = Field(max_length=10)
+    python: str = Field(max_length=50)
+
+
+def create(jobs: Path, name: str, uid: int | None) -> Job:
+    """A fresh folder. `uid`: who works inside, when that is another user than the worker's. Errors: NodeFault."""
+    if not _NAME.fullmatch(name):
+        raise NodeFault("order", f"the id {name!r} cannot name a folder", "Use letters, digits, '.', '_', ':' and '-'.")
+    job = Job(jobs / name)
+    try:
+        jobs.mkdir(parents=True, exist_ok=True)
+        delete(job.root)
+        job.root.mkdir(mode=0o711)
+        for folder in (
+            job.inputs,
+            job.out,
+            job.work,
+            job.out / "wheels",
+            job.work / "tree",
+            job.work / "home",
+            job.work / "tmp",
+        ):
+            folder.mkdir()
+            if uid is not None and folder != job.inputs:
+                os.chown(folder, uid, uid)
+    except OSError as error:
+        raise fault_of(error, f"making the folder {job.root}") from error
+    return job
+
+
+def fill(job: Job, order: dict[str, Any]) -> None:
+    """Writes what inside.py reads. Errors: NodeFault."""
+    try:
+        shutil.copyfile(INSIDE, job.inputs / "inside.py")
+        if order.get("script") is not None:
+            (job.inputs / "script.sh").write_text(order["script"], encoding="utf-8")
+        (job.inputs / "order.json").write_text(json.dumps(order), encoding="utf-8")
+    except OSError as error:
+        raise fault_of(error, f"writing {job.inputs}") from error
+
+
+def open_output(job: Job, name: str) -> BinaryIO | None:
+    """A file that the sandbox wrote: a plain file or None, never what a link or a pipe left there leads to."""
+    try:
+        handle = os.open(job.out / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO):
+            return None
+        raise fault_of(error, f"reading {name}") from error
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        return None
+    return os.fdopen(handle, "rb")
+
+
+def read_outcome(job: Job) -> InsideOutcome | None:
+    """What inside.py wrote; None when it did not come to that, or wrote what cannot be believed."""
+    file = open_output(job, "outcome.json")
+    if file is None:
+        return None
+    with file:
+        text = file.read(OUTCOME_BYTES + 1)
+    try:
+        return InsideOutcome.model_validate_json(text) if len(text) <= OUTCOME_BYTES else None
+    except ValidationError:
+        return None
+
+
+def delete(folder: Path) -> None:
+    """Removes the folder whatever was made in it: unreadable folders, deep trees, names that are no text."""
+    if not folder.exists() and not folder.is_symlink():
+        return
+    with contextlib.suppress(OSError, RecursionError):
+        shutil.rmtree(folder)
+        return
+    subprocess.run(["chmod", "-R", "u+rwX", "--", str(folder)], stderr=subprocess.DEVNULL, check=False)
+    subprocess.run(["rm", "-rf", "--", str(folder)], stderr=subprocess.DEVNULL, check=False)
+
+
+def delete_leftovers(jobs: Path) -> int:
+    """Removes the folders of jobs that a worker left when it was killed; how many."""
+    found = list(jobs.iterdir()) if jobs.is_dir() else []
+    for folder in found:
+        delete(folder)
+    return len(found)

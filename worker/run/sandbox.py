@@ -1,0 +1,64 @@
+"""What every sandbox offers: run one job, say what it could isolate; and what all of them set inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from worker.run.job import Errand, Job
+from worker.run.stop import Stop
+
+#: Seconds beyond the run's own time-out after which the worker ends a sandbox that did not end itself.
+GRACE_S = 15.0
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What the sandbox knows of a run that is over; the run's own facts lie in the job folder.
+
+    `status` is that of inside.py. `facts`: how it was isolated, and in what it ran.
+    """
+
+    status: int | None = None
+    out_of_memory: bool = False
+    facts: dict[str, str] = field(default_factory=dict)
+
+
+class Sandbox(Protocol):
+    kind: str
+
+    @property
+    def uid(self) -> int | None:
+        """Who works inside, when that is another user than the worker's."""
+
+    def place(self, job: Job) -> str:
+        """Where the job folder is seen inside."""
+
+    def facts(self) -> dict[str, str]:
+        """What works on this node. Errors: NodeFault, when this sandbox does not work here at all."""
+
+    def run(self, job: Job, errand: Errand, stop: Stop) -> Ran:
+        """Runs inside.py in the job until it ends or `stop` is pressed. Nothing of it is left running.
+
+        Errors: NodeFault.
+        """
+
+
+def base_env(place: str, *, cached: bool) -> dict[str, str]:
+    """The variables of every run, before the order's own. `place`: the job folder as seen inside."""
+    return {
+        "HOME": f"{place}/work/home",
+        "TMPDIR": "/tmp" if place == PLACE else f"{place}/work/tmp",
+        "LANG": "C.UTF-8",
+        "PYTHONUNBUFFERED": "1",
+        "UV_CACHE_DIR": f"{place}/cache" if cached else f"{place}/work/home/.cache/uv",
+        "UV_LINK_MODE": "copy",
+        "UV_PYTHON_DOWNLOADS": "never",
+        "UV_NO_PROGRESS": "1",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_NO_INPUT": "1",
+    }
+
+
+#: Where the job folder lies in sandboxes that have their own view of the file system.
+PLACE = "/firstbad"

@@ -1,0 +1,57 @@
+"""What a process sandbox sees of the node: the system read-only, the interpreter, certificates, and nothing of ours."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+#: The system, as far as it exists. /var, /home, /root, /run, /srv and the like are not part of it.
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/etc", "/nix/store")
+
+
+@dataclass(frozen=True)
+class View:
+    """`visible`: read-only, besides the system. `hidden`: masked, should a visible folder hold it."""
+
+    visible: tuple[Path, ...] = ()
+    hidden: tuple[Path, ...] = ()
+
+    def shown(self, files: tuple[Path, ...] = ()) -> list[Path]:
+        """Folders and files to show, parents first, none within another: the system's own links are not among them."""
+        wanted = [Path(name) for name in SYSTEM if Path(name).is_dir() and not Path(name).is_symlink()]
+        wanted += [Path(sys.base_prefix), *self.visible, *files]
+        shown: list[Path] = []
+        for path in sorted(set(wanted), key=lambda path: len(path.parts)):
+            if path.exists() and not any(path.is_relative_to(other) for other in shown):
+                shown.append(path)
+        return shown
+
+    def links(self) -> dict[Path, str]:
+        """The system folders that are links, as /bin is to usr/bin."""
+        return {Path(name): str(Path(name).readlink()) for name in SYSTEM if Path(name).is_symlink()}
+
+    def masked(self, shown: list[Path]) -> list[Path]:
+        """The hidden folders that would be seen."""
+        hidden = [path.resolve() for path in self.hidden]
+        return [path for path in hidden if path.is_dir() and any(path.is_relative_to(other) for other in shown)]
+
+
+def files_of(env: dict[str, str]) -> tuple[Path, ...]:
+    """The files and folders that passed variables name, and the resolver's file when it lies elsewhere."""
+    named = [Path(value) for value in env.values() if value.startswith("/")]
+    resolver = Path("/etc/resolv.conf").resolve()
+    return tuple(path for path in (*named, resolver) if path.exists())
+
+
+def interpreter() -> Path:
+    """The Python that our own environment stands on, without what our environment adds to it."""
+    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    found = [path for path in (Path(sys.base_prefix) / "bin" / n for n in ("python3", name)) if path.exists()]
+    return found[0] if found else Path(sys.executable).resolve()
+
+
+def uv() -> Path | None:
+    """The uv of our environment."""
+    path = Path(sys.prefix) / "bin" / "uv"
+    return path if path.exists() else None
