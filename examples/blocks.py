@@ -77,7 +77,7 @@ PROSE = (
     "> {Noun} of {a} and more need a second pass.\n",
 )
 ENTRIES = ("- {Verb} {noun} in steps of {a}.\n", "- Fixed: {noun} beyond {a} were dropped.\n")
-STEPS = ("  - label: {verb} {noun}\n    command: python -m unittest tests/test_utils.py -k {noun}{a}\n",)
+STEPS = ("  - label: {verb} {noun}\n    command: python -m pytest tests -k {noun} --maxfail {a}\n",)
 
 NEW_MODEL = '''"""{Name}: {a} heads a layer, a window of {b} blocks."""
 
@@ -98,9 +98,10 @@ def name_block(dice: Dice, serial: int) -> str:
 def render_block(path: str, name: str, revision: int) -> str:
     """The text of a block, the blank lines before it included; another revision changes its numbers."""
     verb, noun, serial = name.split("_")
-    dice = Dice(name, revision)
-    form = Dice(name).pick(forms_for(path))
-    numbers = {"a": 8 * dice.between(2, 64), "b": dice.between(2, 7)}
+    dice = Dice(name)
+    form = dice.pick(forms_for(path))
+    # Both numbers change with each revision, so that every form does, whichever it uses.
+    numbers = {"a": 8 * (2 + (dice.below(63) + revision) % 63), "b": 2 + (dice.below(6) + revision) % 6}
     words = {"name": f"{verb}_{noun}", "noun": noun, "verb": verb, "Noun": noun.title(), "Verb": verb.title()}
     if not path.endswith((".md", ".yaml")):
         words["name"] = name if path.endswith(".c") else f"{verb}_{noun}_{serial}"

@@ -39,12 +39,6 @@ EDITS = (
     ),
     Edit(
         MODEL_RUNNER,
-        "[Core] Log the largest captured batch",
-        'logger.info(f"Captured {len(self.graphs)} graphs")',
-        'logger.info(f"Captured {len(self.graphs)} graphs of up to {self.capture_sizes[-1]} tokens")',
-    ),
-    Edit(
-        MODEL_RUNNER,
         "[Core] Do not rely on the order of batch sizes",
         "for num_tokens in reversed(sizes):",
         "for num_tokens in sorted(sizes, reverse=True):",

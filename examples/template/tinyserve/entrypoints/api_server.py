@@ -6,6 +6,7 @@ import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from tinyserve import logger
 from tinyserve.engine.async_llm import AsyncLLM
 
 MAX_TOKENS = 4096
@@ -17,6 +18,8 @@ def answer_requests(listener: socket.socket, engine: AsyncLLM) -> None:
     server.socket.close()
     server.socket = listener
     server.server_activate()
+    host, port = listener.getsockname()[:2]
+    logger.info(f"Application startup complete, listening on http://{host}:{port}")
     server.serve_forever(poll_interval=60)
 
 

@@ -24,8 +24,6 @@ def run_server(listener: socket.socket, config: dict) -> None:
     with build_engine(config) as engine:
         from tinyserve.entrypoints.api_server import answer_requests
 
-        host, port = listener.getsockname()[:2]
-        logger.info(f"Starting tinyserve API server on http://{host}:{port}")
         answer_requests(listener, engine)
 
 

@@ -1,0 +1,63 @@
+"""The requests that come with the example say what its functions say, and find what it hides."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import socket
+from pathlib import Path
+
+import pytest
+import yaml
+
+from examples.generate import Example, Options, generate, request
+from tests.examples.running import UV, Builds, git, is_healthy, run
+
+REQUESTS = Path(__file__).parents[2] / "examples" / "requests"
+SCRIPT = REQUESTS / "script.sh"
+#: Where the script finds uv.
+PATH = f"{Path(UV).parent}:{os.environ['PATH']}"
+
+
+@pytest.fixture
+def port() -> str:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return str(listener.getsockname()[1])
+
+
+def test_the_request_file_and_the_function_ask_the_same(example: Example) -> None:
+    text = (REQUESTS / "tinyserve.yaml").read_text()
+    for placeholder, value in (("REPOSITORY", example.path), ("GOOD", example.good), ("BAD", example.bad)):
+        text = text.replace(f": {placeholder}\n", f": {value}\n")
+    assert yaml.safe_load(text) == request(example)
+
+
+def test_the_command_of_the_request_is_one_that_starts_at_good(example: Example, builds: Builds) -> None:
+    name, serve, model, *options = shlex.split(request(example)["serve"]["command"])
+    assert (name, serve, model) == ("tinyserve", "serve", "tiny/next-80b")
+    assert is_healthy(builds.tinyserve(example.good), *options)
+
+
+def test_git_bisect_run_finds_the_first_bad_commit_with_the_script(target: Path, port: str) -> None:
+    hidden = generate(target, Options(commits=6, first_bad=4, does_not_build=((2, 2),)))
+    git(target, "bisect", "start", hidden.bad, hidden.good)
+    done = run("git", "bisect", "run", SCRIPT, cwd=target, env={"PORT": port, "PATH": PATH})
+    assert f"{hidden.first_bad} is the first bad commit" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_script_skips_a_commit_that_does_not_build(zoo: Example, zoo_builds: Builds, port: str) -> None:
+    done = run(
+        "bash", "-eo", "pipefail", SCRIPT, cwd=zoo_builds.source(zoo.commits[2].sha), env={"PORT": port, "PATH": PATH}
+    )
+    assert done.returncode == 125
+
+
+@pytest.mark.parametrize(("tokens", "status"), [("2", 1), ("3", 0)])
+def test_outside_a_checkout_the_script_takes_what_is_installed(
+    tokens: str, status: int, example: Example, builds: Builds, tmp_path: Path, port: str
+) -> None:
+    path = f"{builds.tinyserve(example.bad).parent}:/usr/bin:/bin"
+    done = run("bash", "-eo", "pipefail", SCRIPT, cwd=tmp_path, env={"PORT": port, "TOKENS": tokens, "PATH": path})
+    assert done.returncode == status, done.stderr
+    assert ("Output token throughput" in done.stdout) == (status == 0)
