@@ -37,6 +37,11 @@ def test_the_default_example_is_the_same_everywhere(example: Example) -> None:
     assert (example.good, example.bad, example.first_bad) == (GOOD, BAD, FIRST_BAD)
 
 
+def test_the_documentation_shows_these_commits() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "example.md").read_text()
+    assert all(f" {sha}\n" in text for sha in (GOOD, BAD, FIRST_BAD))
+
+
 def test_configuration_and_environment_of_the_machine_change_no_sha(tmp_path: Path, target: Path) -> None:
     (tmp_path / ".gitconfig").write_text(
         "[core]\n autocrlf = true\n[commit]\n gpgsign = true\n[i18n]\n commitEncoding = latin1\n"

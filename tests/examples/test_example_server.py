@@ -8,6 +8,7 @@ import queue
 import re
 import signal
 import sys
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -69,6 +70,12 @@ def test_the_log_of_a_start_shows_progress_and_who_says_what(example: Example, b
     assert re.search(r"^\(EngineCore_0 pid=\d+\) INFO .* GPU KV cache size: [\d,]+ tokens$", log, re.MULTILINE)
     assert re.search(r"\r\(Worker_TP0 pid=\d+\) Loading safetensors checkpoint shards:  50%\|█████     \| 4/8", log)
     assert re.search(r"\r\(Worker_TP0 pid=\d+\) Capturing graphs \(decode, FULL\): 100%\|██████████\| \d+/\d+", log)
+
+
+def test_a_start_can_be_made_to_take_longer(example: Example, builds: Builds) -> None:
+    started = time.monotonic()
+    assert is_healthy(builds.tinyserve(example.good), env={"TINYSERVE_START_SECONDS": "1.5"})
+    assert time.monotonic() - started >= 1.5
 
 
 def test_the_api_answers_with_text_that_is_always_the_same(example: Example, builds: Builds) -> None:
