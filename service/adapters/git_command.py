@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,9 +111,10 @@ class GitCommand:
     ) -> Output:
         """`held`: open locks that git holds on to as well, should this process die before it. Errors: MirrorFailed."""
         where = [] if mirror is None else [f"--git-dir={mirror}"]
-        with tempfile.TemporaryFile() as given:
-            given.write(stdin)
-            given.seek(0)
+        with tempfile.TemporaryFile() if stdin else nullcontext() as given:
+            if given is not None:
+                given.write(stdin)
+                given.seek(0)
             try:
                 status, out, errors = self._git.execute(
                     ["env", *_UNSET, "git", *where, *arguments],

@@ -11,9 +11,10 @@ from service.domain.errors import RepositoryUnavailable
 
 _OURS = re.compile(
     r"No space left on device|Disk quota exceeded|Read-only file system|Input/output error|Too many open files"
-    r"|[Oo]ut of memory|Cannot allocate memory|cannot fork|unable to create temporary file|unable to (create|write)\b"
-    r"|could not create leading directories|cannot lock ref|bad config|object file .* is empty|bad object refs/"
+    r"|File too large|[Oo]ut of memory|Cannot allocate memory|cannot fork|died of signal"
 )
+#: All that git says when the process that unpacks was killed, while a broken connection leaves more lines.
+_SILENT_DEATH = "fatal: fetch-pack: invalid index-pack output"
 SHALLOW = re.compile(r"source repository is shallow|shallow roots are not allowed")
 _MISSING = "not our ref|unadvertised object|couldn't find remote ref|no such remote ref"
 _FILLER = re.compile(r"Cloning into|fatal: Could not read from remote|Please make sure|and the repository exists")
@@ -50,6 +51,11 @@ _THEIRS: tuple[tuple[str, str, str], ...] = (
         "Check that the service can reach it, and submit again.",
     ),
     (
+        r"did not receive expected object|missing (blob|tree|commit|object)|bad tree object|promisor remote",
+        "is incomplete: objects are missing from it",
+        "Give the repository that it was cloned from, or remove its grafts.",
+    ),
+    (
         r"does not exist|[Rr]epository not found|repository '.*' not found|not appear to be a git repo"
         r"|not a git repository|error: 404\b|access denied or repository not exported",
         "does not exist, or is no git repository",
@@ -72,7 +78,7 @@ def error_of(repo: str, output: Output, mirrors: Path) -> RepositoryUnavailable 
             "Run `git fetch --unshallow` in it, or give the repository it was cloned from.",
         )
     local = "\n".join(line for line in output.errors.splitlines() if not line.startswith("remote:"))
-    if _OURS.search(local) or f"'{mirrors}/" in local:
+    if _OURS.search(local) or f"{mirrors}/" in local or last_lines(local) == _SILENT_DEATH:
         return MirrorFailed(f"the mirror of {shown(repo)} cannot be written: {shown(last_lines(local))}")
     for pattern, what, advice in _THEIRS:
         if re.search(pattern, output.errors):

@@ -37,6 +37,9 @@ class GitHistory:
         self._mirrors = Mirrors(folder, self._git, allow_file=allow_file)
         self._range = lru_cache(maxsize=RANGES_KEPT)(self._read_range)
 
+    def check(self, repo: str) -> None:
+        self._mirrors.path(repo)
+
     def refresh(self, repo: str, *, have: Collection[str] = ()) -> None:
         self._mirrors.refresh(repo, have)
 

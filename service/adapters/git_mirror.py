@@ -53,8 +53,8 @@ class Mirrors:
             turns = _turns(lock)
             if path.is_dir() and turns.done > begun:
                 return  # A fetch that began after this call has ended: what 50 wait for is done once.
-            _write_turns(lock, Turns(turns.begun + 1, turns.done))
             try:
+                _write_turns(lock, Turns(turns.begun + 1, turns.done))
                 self._update(repo, path, held)
             finally:
                 if not path.is_dir():
@@ -149,12 +149,12 @@ def _locked(path: Path) -> Iterator[int]:
     """Alone among all processes, and threads too: such a lock belongs to one opening of the file."""
     try:
         descriptor = _open_locked(path)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
     except OSError as error:
         raise MirrorFailed(f"the mirrors' folder cannot be written: {error}") from error
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _open_locked(path: Path) -> int:
