@@ -78,6 +78,7 @@ def _environment(settings: wiring.Settings, redis_url: str) -> dict[str, str]:
         "FIRSTBAD_REDIS_URL": redis_url,
         "FIRSTBAD_STORE_URL": settings.store,
         "FIRSTBAD_WORK_DIR": str(settings.home_dir / "work"),
+        "FIRSTBAD_HIDDEN": str(settings.home_dir),
         "FIRSTBAD_SLOTS": str(settings.slots),
         "FIRSTBAD_ALLOW_FILE_REPOS": str(settings.allow_file_repos).lower(),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from celery import Celery, signals
@@ -19,6 +20,7 @@ from service.domain.results import BuildReport, ProbeReport
 from worker import contract
 from worker.contract import Queue, Task
 
+Handle = Callable[[Flow, dict[str, Any]], None]
 log = logging.getLogger(__name__)
 SWEEP = "firstbad.sweep"
 #: Preparations may take minutes (a first clone); reports must not wait behind them.
@@ -53,12 +55,20 @@ def _register(app: Celery, flow: Flow, queue: CeleryQueue) -> None:
     def prepare_failed(self: object, error: BaseException, task_id: str, args: list[str], *rest: object) -> None:
         flow.failed(args[0], error)
 
+    def sweep() -> None:
+        flow.sweep()
+
     app.task(prepare, name=str(Task.PREPARE), on_failure=prepare_failed)
-    app.task(lambda payload: started(flow, payload), name=str(Task.STARTED))
-    app.task(lambda payload: probed(flow, payload), name=str(Task.PROBED))
-    app.task(lambda payload: built(flow, payload), name=str(Task.BUILT))
-    app.task(lambda payload: node(flow, payload), name=str(Task.NODE))
-    app.task(lambda: flow.sweep(), name=SWEEP)
+    app.task(sweep, name=SWEEP)
+    for task, handle in ((Task.STARTED, started), (Task.PROBED, probed), (Task.BUILT, built), (Task.NODE, node)):
+        app.task(_handler(flow, handle), name=str(task))
+
+
+def _handler(flow: Flow, handle: Handle) -> Callable[[dict[str, Any]], None]:
+    def receive(payload: dict[str, Any]) -> None:
+        handle(flow, payload)
+
+    return receive
 
 
 def started(flow: Flow, payload: dict[str, Any]) -> None:
@@ -95,7 +105,7 @@ def node(flow: Flow, payload: dict[str, Any]) -> None:
     flow.node(Node(message.node, message.slots, now, state, message.facts), booted=message.event == "booted")
 
 
-def _known(call: Any, id: str) -> None:
+def _known(call: Callable[[], None], id: str) -> None:
     """A report about something that this database does not hold is another service's, or an erased one's."""
     try:
         call()

@@ -30,7 +30,7 @@ class Wired:
 
 def settings(**given: object) -> Settings:
     """From the environment; what is given here goes before it."""
-    return Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+    return Settings(**{name: value for name, value in given.items() if value is not None})
 
 
 def inherited() -> Inherited:

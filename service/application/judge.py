@@ -42,14 +42,15 @@ def _timed_out(outcome: Outcome, request: Request) -> Judgement:
 
 def _by_status(outcome: Outcome) -> Judgement:
     """What an exit status means to `git bisect run`, and what it should mean where git's reading is wrong."""
-    how = _how(outcome)
+    how, status = _how(outcome), outcome.exit_status
+    if outcome.ended_in == "ready" and outcome.ready:
+        return Judgement(Verdict.GOOD, "the server got ready")
     if outcome.signal is not None:
         return Judgement(Verdict.BAD, how)
-    status = outcome.exit_status
-    if outcome.ended_in in ("start", "ready") and outcome.ready is not True:
+    if outcome.ended_in in ("start", "ready"):
         return _server_died(status, how)
     if status == 0:
-        return Judgement(Verdict.GOOD, "ready" if outcome.ended_in == "ready" else f"{outcome.ended_in} passed")
+        return Judgement(Verdict.GOOD, f"{outcome.ended_in} passed")
     if status == 125:
         return Judgement(Verdict.SKIP, f"{outcome.ended_in} asked to skip (exit status 125)")
     if status in (126, 127):
