@@ -40,11 +40,15 @@ class GitHistory:
     def check(self, repo: str) -> None:
         self._mirrors.path(repo)
 
+    def check(self, repo: str) -> None:
+        self._mirrors.path(repo)
+
     def refresh(self, repo: str, *, have: Collection[str] = ()) -> None:
         self._mirrors.refresh(repo, have)
 
     def mirror(self, repo: str) -> str:
-        return str(self._mirrors.existing(repo))
+        """Never clones, so that it can be asked within a transaction."""
+        return str(self._mirrors.path(repo))
 
     def resolve(self, repo: str, ref: str, *, field: str) -> Commit:
         _check_ref(ref, field)

@@ -212,6 +212,7 @@ def test_no_ref_does_anything_but_name_a_commit_or_be_refused(
     history: GitHistory, source: Path, shas: list[str], ref: str
 ) -> None:
     mirror = Path(history.mirror(str(source)))
+    history.merge_base(str(source), shas[0], shas[1])
     before = _files(mirror.parent), _files(source), list(Path().iterdir())
     try:
         assert history.resolve(str(source), ref, field="good").sha in shas

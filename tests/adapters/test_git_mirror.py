@@ -137,9 +137,18 @@ def test_refs_of_pull_requests_stay_away_but_their_commits_come_when_named(histo
     assert resolved(history, source, pull[:12]) == pull
 
 
-def test_a_mirror_that_was_removed_is_cloned_again_by_whatever_asks(history: GitHistory, source: Path) -> None:
+def test_a_mirror_that_was_removed_is_cloned_again_by_whatever_reads_it(history: GitHistory, source: Path) -> None:
+    assert not Path(history.mirror(str(source))).exists()
     assert resolved(history, source, "v1.0") == git(source, "rev-parse", "v1.0")
     assert (Path(history.mirror(str(source))) / "HEAD").is_file()
+
+
+def test_a_check_says_what_may_be_read_without_reading_it(mirrors: Path, tmp_path: Path) -> None:
+    history = GitHistory(mirrors, allow_file=False)
+    history.check("https://no-such-host.invalid/a")
+    with pytest.raises(RepositoryUnavailable, match="own disk"):
+        history.check(str(tmp_path))
+    assert left(mirrors) == []
 
 
 def test_what_does_not_exist_leaves_nothing(history: GitHistory, mirrors: Path, tmp_path: Path) -> None:
