@@ -40,9 +40,6 @@ class GitHistory:
     def check(self, repo: str) -> None:
         self._mirrors.path(repo)
 
-    def check(self, repo: str) -> None:
-        self._mirrors.path(repo)
-
     def refresh(self, repo: str, *, have: Collection[str] = ()) -> None:
         self._mirrors.refresh(repo, have)
 
