@@ -1,0 +1,176 @@
+"""A commit's tree as a tar file, from the service's mirror or this node's own bare cache. Nothing of it is run here.
+
+The archive is unpacked within the sandbox, where its links can lead nowhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import re
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from worker.contract import Source
+from worker.errors import NodeFault, fault_of
+
+_SHA = re.compile(r"[0-9a-f]{40}")
+_SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.+)")
+_SCP = re.compile(r"(?:[A-Za-z0-9._-]+@)?[A-Za-z0-9][A-Za-z0-9.-]*:[^:].*")
+_CREDENTIALS = re.compile(r"(://)[^/@\s]+@")
+TRANSPORTS = ("https", "ssh", "git")
+
+
+class Stop(Protocol):
+    """As much of a run's stop button as is needed here."""
+
+    def check(self) -> None: ...
+    def pause(self, seconds: float) -> None: ...
+    def calling(self, call: Callable[[], None]) -> contextlib.AbstractContextManager[None]: ...
+
+
+@dataclass(frozen=True)
+class Sources:
+    """`folder`: the node's own caches. `env`: what git gets of the node's environment."""
+
+    folder: Path
+    env: Mapping[str, str]
+    allow_file_repos: bool = False
+    timeout_s: float = 900.0
+
+    def archive(self, source: Source, into: Path, stop: Stop) -> None:
+        """Writes the tree of the commit. Errors: NodeFault, Stopped."""
+        check(source, allow_file_repos=self.allow_file_repos)
+        mirror = Path(source.mirror) if source.mirror else None
+        if mirror is not None and mirror.is_dir() and self._write(mirror, source.sha, into, stop) is None:
+            return
+        with self._locked(source.repo, stop) as cache:
+            self._write_from_cache(cache, source, into, stop)
+
+    def _write_from_cache(self, cache: Path, source: Source, into: Path, stop: Stop) -> None:
+        if self._write(cache, source.sha, into, stop) is None:
+            return
+        # Not every server hands out a commit by its name, so all heads, tags and pull requests are the second way.
+        for wanted in ([source.sha], ["+refs/*:refs/remotes/origin/*"]):
+            fetched = self._git(["--git-dir", str(cache), "fetch", "--no-tags", "--quiet", "--", source.repo, *wanted], stop)
+            if fetched is None:
+                why = self._write(cache, source.sha, into, stop)
+                if why is None:
+                    return
+                fetched = why
+        raise NodeFault(
+            "source",
+            f"commit {source.sha} could not be brought to this node from {redacted(source.repo)}: {redacted(fetched or '')}",
+            "Check that the node may read the repository, and that the commit is still in it.",
+        )
+
+    def _write(self, repository: Path, sha: str, into: Path, stop: Stop) -> str | None:
+        """None when written, else what git said."""
+        # A repository of ours stands in for the real one, so that neither its settings count nor its `export-ignore`:
+        # the tree must be what a checkout would hold.
+        env = {"GIT_DIR": str(self._stand_in(stop)), "GIT_OBJECT_DIRECTORY": str(repository / "objects")}
+        return self._git(["archive", "--format=tar", sha], stop, into=into, env=env)
+
+    def _stand_in(self, stop: Stop) -> Path:
+        path = self.folder / "stand-in.git"
+        attributes = path / "info" / "attributes"
+        if not attributes.exists():
+            self._init(path, stop)
+            attributes.parent.mkdir(exist_ok=True)
+            attributes.write_text("* -export-ignore\n")
+        return path
+
+    def _init(self, path: Path, stop: Stop) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        said = self._git(["init", "--quiet", "--bare", "--template=", str(path)], stop)
+        if said is not None:
+            raise NodeFault("source", f"git could not make {path}: {said}", "Check that git is installed and work_dir writable.")
+
+    @contextlib.contextmanager
+    def _locked(self, repo: str, stop: Stop) -> Iterator[Path]:
+        """The node's own bare cache of this repository, held by one task at a time."""
+        path = self.folder / f"{hashlib.sha256(repo.encode()).hexdigest()[:24]}.git"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with path.with_suffix(".lock").open("w") as lock:
+            while True:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    stop.pause(0.1)
+            if not (path / "HEAD").exists():
+                self._init(path, stop)
+            yield path
+
+    def _git(
+        self, arguments: list[str], stop: Stop, *, into: Path | None = None, env: Mapping[str, str] | None = None
+    ) -> str | None:
+        """None when git did it, else what it said. Errors: NodeFault when it takes too long, Stopped."""
+        protocols = ":".join((*TRANSPORTS, "file") if self.allow_file_repos else TRANSPORTS)
+        command = ["git", "-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0", *arguments]
+        set_here = {
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_ASKPASS": "true",
+            "SSH_ASKPASS": "true",
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": "/dev/null",
+            "GIT_ALLOW_PROTOCOL": protocols,
+            "LC_ALL": "C",
+        }
+        environment = {"GIT_SSH_COMMAND": "ssh -oBatchMode=yes", **self.env, **set_here, **(env or {})}
+        try:
+            with contextlib.ExitStack() as stack:
+                out = stack.enter_context(into.open("wb")) if into else subprocess.DEVNULL
+                process = subprocess.Popen(
+                    command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE
+                )
+                stack.enter_context(stop.calling(process.kill))
+                said = _said(process, self.timeout_s)
+        except OSError as error:
+            raise fault_of(error, "running git") from error
+        stop.check()
+        if process.returncode and "No space left on device" in said:
+            raise NodeFault("disk-full", f"no space left on the node while git worked: {said}", "Free space in work_dir.")
+        return (said or f"git ended with {process.returncode}") if process.returncode else None
+
+
+def _said(process: subprocess.Popen[bytes], timeout_s: float) -> str:
+    try:
+        _, said = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise NodeFault("source", f"git took longer than {timeout_s:.0f} s", "Look at the network of the node.") from None
+    return said.decode("utf-8", "replace").strip()[-2000:]
+
+
+def check(source: Source, *, allow_file_repos: bool) -> None:
+    """Errors: NodeFault for what must not reach git."""
+    if not _SHA.fullmatch(source.sha):
+        raise NodeFault("order", f"{source.sha!r} is no full SHA", "A full SHA has 40 hexadecimal digits.")
+    repo = source.repo
+    if not repo or repo.startswith("-") or any(ord(sign) < 32 for sign in repo):
+        raise NodeFault("order", f"{repo!r} is no repository", "Give a URL.")
+    if re.match(r"[A-Za-z0-9_+.-]*::", repo):
+        raise _refused(repo, allow_file_repos)
+    with_scheme = _SCHEME.fullmatch(repo)
+    scheme = with_scheme["scheme"].lower() if with_scheme else "ssh" if _SCP.fullmatch(repo) else "file"
+    if scheme not in TRANSPORTS and not (scheme == "file" and allow_file_repos):
+        raise _refused(repo, allow_file_repos)
+    if source.mirror is not None and not Path(source.mirror).is_absolute():
+        raise NodeFault("order", f"the mirror {source.mirror!r} is no absolute path", "")
+
+
+def _refused(repo: str, allow_file_repos: bool) -> NodeFault:
+    allowed = ", ".join((*TRANSPORTS, "file") if allow_file_repos else TRANSPORTS)
+    advice = "" if allow_file_repos else " Folders need FIRSTBAD_ALLOW_FILE_REPOS=true on the node."
+    return NodeFault("order", f"{redacted(repo)!r} is refused: only {allowed} may be used.", f"Give another URL.{advice}")
+
+
+def redacted(text: str) -> str:
+    """Without names and passwords in URLs."""
+    return _CREDENTIALS.sub(r"\1", text)
