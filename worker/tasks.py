@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ from worker.errors import NodeFault
 from worker.node import Keeper, Key, connect
 from worker.outgoing import Outgoing, Unreachable
 from worker.pipeline import Pipeline
-from worker.run.job import delete_leftovers
+from worker.run.job import delete_leftovers, install_inside
 from worker.run.process import ProcessSandbox
 from worker.run.sandbox import Sandbox
 from worker.run.stop import STOPPED, Stop
@@ -138,7 +138,7 @@ class Worker:
     def report(self, event: str) -> None:
         facts: dict[str, str] = {}
         for sandbox in self.pipeline.sandboxes.values():
-            facts.update({f"{sandbox.kind}.{name}": value for name, value in sandbox.facts().items()})
+            facts.update({f"{sandbox.kind}.{name}": value for name, value in facts_of(sandbox).items()})
         message = NodeReport(node=self.settings.node, event=event, slots=self.settings.slots, facts=facts)
         with contextlib.suppress(Unreachable):
             self._send(Task.NODE, message.model_dump(mode="json"))
@@ -237,13 +237,38 @@ def _parsed(raw: dict[str, Any], model: type[BaseModel]) -> Any:
         raise NodeFault("order", f"the order cannot be read: {error}"[:2000], "") from error
 
 
+def facts_of(sandbox: Sandbox) -> dict[str, str]:
+    """Where a sandbox does not work on this node, that is the fact."""
+    try:
+        return sandbox.facts()
+    except NodeFault as fault:
+        return {"fault": f"{fault.message}. {fault.advice}"}
+
+
+def remove_orphans(sandboxes: Iterable[Sandbox]) -> None:
+    """What a killed worker of this node left running."""
+    for sandbox in sandboxes:
+        try:
+            left = sandbox.remove_orphans()
+        except NodeFault as fault:
+            log.warning("the %s sandbox does not work here: %s. %s", sandbox.kind, fault.message, fault.advice)
+        else:
+            log.info("%d runs left by an earlier worker were removed from the %s sandbox", left, sandbox.kind)
+
+
 def make_pipeline(settings: Settings) -> Pipeline:
     store = Store(settings.store)
     hidden = (settings.work_dir, *settings.hidden, *([store.local] if store.local else []))
+    inside = install_inside(settings.work_dir)
     sandboxes: dict[str, Sandbox] = {}
     if "process" in settings.sandboxes:
         view = View(settings.visible, hidden)
-        sandboxes["process"] = ProcessSandbox(settings.work_dir, view, settings.sandbox_uid)
+        sandboxes["process"] = ProcessSandbox(settings.work_dir, inside, view, settings.sandbox_uid)
+    if "docker" in settings.sandboxes:
+        # Its library is slow to import, and not every node has an engine.
+        from worker.run.docker import DockerSandbox
+
+        sandboxes["docker"] = DockerSandbox(inside, settings.node, settings.sandbox_uid, settings.docker_host)
     sources = Sources(
         settings.work_dir / "git", settings.git_env(), settings.allow_file_repos, settings.fetch_timeout_s
     )
@@ -277,7 +302,9 @@ def alone(work_dir: Path) -> Iterator[None]:
 def run(settings: Settings) -> None:
     """Runs a worker in this process until SIGTERM. Errors: NodeFault, when it cannot start."""
     with alone(settings.work_dir):
-        delete_leftovers(settings.work_dir / "jobs")
         if settings.parent_fd is not None:
             watch_parent(settings.parent_fd)
-        Worker(settings).start()
+        worker = Worker(settings)
+        remove_orphans(worker.pipeline.sandboxes.values())
+        delete_leftovers(settings.work_dir / "jobs")
+        worker.start()

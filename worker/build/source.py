@@ -56,7 +56,9 @@ class Sources:
             return
         # Not every server hands out a commit by its name, so all heads, tags and pull requests are the second way.
         for wanted in ([source.sha], ["+refs/*:refs/remotes/origin/*"]):
-            fetched = self._git(["--git-dir", str(cache), "fetch", "--no-tags", "--quiet", "--", source.repo, *wanted], stop)
+            fetched = self._git(
+                ["--git-dir", str(cache), "fetch", "--no-tags", "--quiet", "--", source.repo, *wanted], stop
+            )
             if fetched is None:
                 why = self._write(cache, source.sha, into, stop)
                 if why is None:
@@ -88,7 +90,9 @@ class Sources:
         self.folder.mkdir(parents=True, exist_ok=True)
         said = self._git(["init", "--quiet", "--bare", "--template=", str(path)], stop)
         if said is not None:
-            raise NodeFault("source", f"git could not make {path}: {said}", "Check that git is installed and work_dir writable.")
+            raise NodeFault(
+                "source", f"git could not make {path}: {said}", "Check that git is installed and work_dir writable."
+            )
 
     @contextlib.contextmanager
     def _locked(self, repo: str, stop: Stop) -> Iterator[Path]:
@@ -134,7 +138,9 @@ class Sources:
             raise fault_of(error, "running git") from error
         stop.check()
         if process.returncode and "No space left on device" in said:
-            raise NodeFault("disk-full", f"no space left on the node while git worked: {said}", "Free space in work_dir.")
+            raise NodeFault(
+                "disk-full", f"no space left on the node while git worked: {said}", "Free space in work_dir."
+            )
         return (said or f"git ended with {process.returncode}") if process.returncode else None
 
 
@@ -144,7 +150,9 @@ def _said(process: subprocess.Popen[bytes], timeout_s: float) -> str:
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
-        raise NodeFault("source", f"git took longer than {timeout_s:.0f} s", "Look at the network of the node.") from None
+        raise NodeFault(
+            "source", f"git took longer than {timeout_s:.0f} s", "Look at the network of the node."
+        ) from None
     return said.decode("utf-8", "replace").strip()[-2000:]
 
 
@@ -168,7 +176,9 @@ def check(source: Source, *, allow_file_repos: bool) -> None:
 def _refused(repo: str, allow_file_repos: bool) -> NodeFault:
     allowed = ", ".join((*TRANSPORTS, "file") if allow_file_repos else TRANSPORTS)
     advice = "" if allow_file_repos else " Folders need FIRSTBAD_ALLOW_FILE_REPOS=true on the node."
-    return NodeFault("order", f"{redacted(repo)!r} is refused: only {allowed} may be used.", f"Give another URL.{advice}")
+    return NodeFault(
+        "order", f"{redacted(repo)!r} is refused: only {allowed} may be used.", f"Give another URL.{advice}"
+    )
 
 
 def redacted(text: str) -> str:

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from worker.run.job import Errand, Job
+from worker.run.job import Errand, Job, command
 from worker.run.sandbox import PLACE
 from worker.run.view import View, files_of, interpreter, uv
 
@@ -17,6 +17,7 @@ ISOLATED = ("pid", "mount", "ipc", "uts")
 class Bubblewrap:
     binary: str
     view: View
+    inside: Path
     net: bool = True
 
     def command(self, job: Job, errand: Errand) -> list[str]:
@@ -27,7 +28,7 @@ class Bubblewrap:
             *self._job(job, errand.cache),
             "--remount-ro", "/dev", "--remount-ro", "/",
             "--chdir", f"{PLACE}/work",
-            "--", str(interpreter()), "-I", "-S", f"{PLACE}/in/inside.py",
+            "--", str(interpreter()), *command(PLACE),
         ]  # fmt: skip
 
     def _namespaces(self, *, own_network: bool) -> list[str]:
@@ -35,7 +36,7 @@ class Bubblewrap:
         flags += ["--unshare-net"] if own_network else []
         flags += ["--hostname", "firstbad", "--die-with-parent", "--new-session", "--as-pid-1", "--clearenv"]
         if os.geteuid() == 0:
-            # inside.py starts as root to become another user at once; it cannot regain what it gave up.
+            # What runs inside starts as root to become another user at once; it cannot regain what it gave up.
             return [*flags, "--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
         return [*flags, "--unshare-user", "--cap-drop", "ALL"]
 
@@ -55,7 +56,7 @@ class Bubblewrap:
         return [*arguments, "--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm"]
 
     def _job(self, job: Job, cache: Path | None) -> list[str]:
-        arguments = ["--ro-bind", str(job.inputs), f"{PLACE}/in"]
+        arguments = ["--ro-bind", str(job.inputs), f"{PLACE}/in", "--ro-bind", str(self.inside), f"{PLACE}/inside"]
         for folder in (job.out, job.work):
             arguments += ["--bind", str(folder), f"{PLACE}/{folder.name}"]
         arguments += ["--bind", str(job.work / "tmp"), "/tmp", "--symlink", "/tmp", "/var/tmp"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import contextlib
 import errno
 import json
@@ -18,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from worker.errors import NodeFault, fault_of
 
-INSIDE = Path(__file__).with_name("inside.py")
+INSIDE = Path(__file__).with_name("inside")
 OUTCOME_BYTES = 1024 * 1024
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,150}")
 
@@ -42,7 +43,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Errand:
-    """What a sandbox shall do in a job: what inside.py reads, and what only the sandbox itself must know."""
+    """What a sandbox shall do in a job: what it reads inside, and what only the sandbox itself must know."""
 
     order: dict[str, Any]
     timeout_s: float
@@ -81,6 +82,23 @@ class InsideOutcome(BaseModel):
     python: str = Field(max_length=50)
 
 
+def install_inside(work_dir: Path) -> Path:
+    """A compiled copy of `inside` that every user can read, to be mounted into all sandboxes of this worker."""
+    target = work_dir / "inside" / "inside"
+    delete(target.parent)
+    shutil.copytree(INSIDE, target, ignore=shutil.ignore_patterns("__pycache__"))
+    compileall.compile_dir(target, quiet=2)
+    for path in [target.parent, target, *target.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    return target.parent
+
+
+def command(place: str) -> list[str]:
+    """The arguments of Python that start what runs inside; both folders as seen there."""
+    start = f"import sys; sys.path.insert(0, {place + '/inside'!r}); from inside.phases import main; main({place!r})"
+    return ["-I", "-S", "-c", start]
+
+
 def create(jobs: Path, name: str, uid: int | None) -> Job:
     """A fresh folder. `uid`: who works inside, when that is another user than the worker's. Errors: NodeFault."""
     if not _NAME.fullmatch(name):
@@ -108,12 +126,11 @@ def create(jobs: Path, name: str, uid: int | None) -> Job:
 
 
 def fill(job: Job, order: dict[str, Any]) -> None:
-    """Writes what inside.py reads. Errors: NodeFault."""
+    """Writes what inside reads. Errors: NodeFault."""
     try:
-        shutil.copyfile(INSIDE, job.inputs / "inside.py")
         if order.get("script") is not None:
             (job.inputs / "script.sh").write_text(order["script"], encoding="utf-8")
-        (job.inputs / "order.json").write_text(json.dumps(order), encoding="utf-8")
+        (job.inputs / "order.json").write_text(json.dumps(order, ensure_ascii=False), encoding="utf-8")
     except OSError as error:
         raise fault_of(error, f"writing {job.inputs}") from error
 
@@ -133,7 +150,7 @@ def open_output(job: Job, name: str) -> BinaryIO | None:
 
 
 def read_outcome(job: Job) -> InsideOutcome | None:
-    """What inside.py wrote; None when it did not come to that, or wrote what cannot be believed."""
+    """What was written inside; None when it did not come to that, or wrote what cannot be believed."""
     file = open_output(job, "outcome.json")
     if file is None:
         return None

@@ -36,8 +36,8 @@ class ProcessSandbox:
 
     kind = "process"
 
-    def __init__(self, work_dir: Path, view: View, uid: int) -> None:
-        self._work_dir, self._view = work_dir, view
+    def __init__(self, work_dir: Path, inside: Path, view: View, uid: int) -> None:
+        self._work_dir, self._inside, self._view = work_dir, inside, view
         self.uid = uid if os.geteuid() == 0 else None
 
     @cached_property
@@ -45,7 +45,7 @@ class ProcessSandbox:
         """What works on this node, tried once."""
         binary = shutil.which("bwrap")
         for net in (True, False):
-            candidate = Bubblewrap(binary, self._view, net) if binary else None
+            candidate = Bubblewrap(binary, self._view, self._inside, net) if binary else None
             if candidate is not None and self._works(candidate):
                 return candidate
         return None
@@ -65,9 +65,7 @@ class ProcessSandbox:
 
     @cached_property
     def _groups(self) -> dict[str, Path]:
-        found = cgroups.parents()
-        cgroups.remove_leftovers(found)
-        return found
+        return cgroups.parents()
 
     def place(self, job: Job) -> str:
         return PLACE if self.isolation is not None else str(job.root)
@@ -88,6 +86,11 @@ class ProcessSandbox:
             "python": platform.python_version(),
             "system": f"{platform.system()} {platform.release()}",
         }
+
+    def remove_orphans(self) -> int:
+        """None: what runs here ends with the worker that started it."""
+        cgroups.remove_leftovers(self._groups)
+        return 0
 
     def run(self, job: Job, errand: Errand, stop: Stop) -> Ran:
         own_network = self.isolation is not None and self.isolation.net and not errand.network
@@ -114,8 +117,8 @@ class ProcessSandbox:
         if self.isolation is not None:
             command = self.isolation.command(job, errand)
         else:
-            command = [str(interpreter()), "-I", "-S", str(job.inputs / "inside.py")]
-            _link_tools(job, errand)
+            command = [str(interpreter()), *jobs.command(str(job.root))]
+            _link_tools(job, errand, self._inside)
         if group is None:
             return command
         # A process joins its group before it becomes the sandbox, so that none of its children is outside.
@@ -153,7 +156,9 @@ def _trial(uid: int | None) -> dict[str, Any]:
     return {"timeout_s": 5.0, "log_cap_bytes": 4096, "env": env, "script": "true", "uid": uid, "offline": True}
 
 
-def _link_tools(job: Job, errand: Errand) -> None:
+def _link_tools(job: Job, errand: Errand, inside: Path) -> None:
+    """For a sandbox without a view of its own: the folder looks as it does in the others."""
+    (job.root / "inside").symlink_to(inside)
     found = uv()
     (job.root / "bin").mkdir()
     if found is not None:

@@ -16,7 +16,7 @@ GRACE_S = 15.0
 class Ran:
     """What the sandbox knows of a run that is over; the run's own facts lie in the job folder.
 
-    `status` is that of inside.py. `facts`: how it was isolated, and in what it ran.
+    `status` is that of what ran inside. `facts`: how it was isolated, and in what it ran.
     """
 
     status: int | None = None
@@ -37,8 +37,11 @@ class Sandbox(Protocol):
     def facts(self) -> dict[str, str]:
         """What works on this node. Errors: NodeFault, when this sandbox does not work here at all."""
 
+    def remove_orphans(self) -> int:
+        """Ends and removes what an earlier worker of this node left; how many. Errors: NodeFault."""
+
     def run(self, job: Job, errand: Errand, stop: Stop) -> Ran:
-        """Runs inside.py in the job until it ends or `stop` is pressed. Nothing of it is left running.
+        """Does the job's order until it ends or `stop` is pressed. Nothing of it is left running.
 
         Errors: NodeFault.
         """

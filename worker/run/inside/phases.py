@@ -1,0 +1,193 @@
+# ruff: noqa: PTH105, PTH110, PTH112, PTH118, PTH123 (see __init__)
+"""The order's phases, from unpacking to the script or the check, and the outcome."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from .processes import Run, TimedOut, kill_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .processes import Status
+
+LOOPBACK = b"lo"
+SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
+PR_SET_CHILD_SUBREAPER = 36
+ENOSPC, EDQUOT = 28, 122
+UNTAR = """
+import sys, tarfile
+with tarfile.open(sys.argv[1]) as archive:
+    archive.extraction_filter = getattr(tarfile, "tar_filter", None)
+    archive.extractall(sys.argv[2])
+"""
+
+
+class Fault(Exception):
+    """The node's doing: kind, message, advice."""
+
+
+class Phases:
+    def __init__(self, root: str, run: Run) -> None:
+        self.run, self.order = run, run.order
+        self.inputs, self.work = os.path.join(root, "in"), os.path.join(root, "work")
+        self.tree = os.path.join(self.work, "tree")
+
+    def perform(self) -> Status:
+        """The exit status and signal of what the order ended in. Errors: Fault, TimedOut."""
+        bash = tool("bash", self.run.env["PATH"])
+        if bash is None:
+            raise Fault("no-bash", "there is no bash in the sandbox", "Install bash: sh does not know pipefail.")
+        shell = [bash, "-eo", "pipefail"]
+        if os.path.exists(os.path.join(self.inputs, "tree.tar")):
+            self.run.enter("unpack")
+            self.unpack(os.path.join(self.inputs, "tree.tar"))
+        if self.order.get("wheel"):
+            self.run.enter("install")
+            status = self.install(os.path.join(self.inputs, self.order["wheel"]))
+            if status != (0, None):
+                return status
+        return self.reproduce(shell)
+
+    def reproduce(self, shell: list[str]) -> Status:
+        if self.order.get("build") is not None:
+            self.run.enter("build")
+            return self.run.call([*shell, "-c", self.order["build"]], self.tree)
+        if self.order.get("script") is not None:
+            self.run.enter("script")
+            return self.run.call([*shell, os.path.join(self.inputs, "script.sh")], self.tree)
+        from .server import NoPort, serve
+
+        try:
+            return serve(self.run, shell, self.tree)
+        except NoPort:
+            raise Fault("no-port", "no TCP port is free on this node", "Stop what holds them.") from None
+
+    def unpack(self, archive: str) -> None:
+        tar = tool("tar", self.run.env["PATH"])
+        if tar is not None:
+            argv = [tar, "-xf", archive, "--no-same-owner", "-C", self.tree]
+        else:
+            argv = [sys.executable, "-I", "-c", UNTAR, archive, self.tree]
+        if self.run.call(argv, self.work) != (0, None):
+            raise Fault("unpack", "the commit's tree could not be unpacked", "The disk may be full.")
+
+    def install(self, wheel: str) -> Status:
+        """A virtual environment with the wheel, on top of the sandbox's own packages; PATH leads to it from then on."""
+        env, offline = self.run.env, self.order["offline"]
+        venv = os.path.join(self.work, "venv")
+        uv, python = tool("uv", env["PATH"]), tool("python3", env["PATH"])
+        if python is None:
+            raise Fault("venv", "there is no python3 in the sandbox", "Install python3.")
+        if uv is not None:
+            make = [uv, "venv", "--quiet", "--system-site-packages", "--python", python, venv]
+            put = [uv, "pip", "install", *(["--offline"] if offline else []), "--python", venv, wheel]
+        else:
+            make = [python, "-m", "venv", "--system-site-packages", venv]
+            put = [os.path.join(venv, "bin", "pip"), "install", *(["--no-index"] if offline else []), wheel]
+        if self.run.call(make, self.work) != (0, None):
+            raise Fault(
+                "venv", "no virtual environment could be made", "Install python3-venv or uv; the disk may be full."
+            )
+        env["PATH"] = os.path.join(venv, "bin") + ":" + env["PATH"]
+        env["VIRTUAL_ENV"] = venv
+        return self.run.call(put, self.work)
+
+
+def tool(name: str, path: str) -> str | None:
+    for folder in path.split(":"):
+        found = os.path.join(folder, name)
+        if folder and os.access(found, os.X_OK) and not os.path.isdir(found):
+            return found
+    return None
+
+
+def prepare(order: dict[str, Any]) -> None:
+    """What this process must do to itself before it starts others."""
+    if order.get("loopback"):
+        raise_loopback()
+    if order.get("uid") is not None and os.geteuid() == 0:
+        os.setgroups([])
+        os.setgid(order["uid"])
+        os.setuid(order["uid"])
+    if os.getpid() != 1 and sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    if order.get("pids"):
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+        pids = order["pids"] if most == resource.RLIM_INFINITY else min(order["pids"], most)
+        resource.setrlimit(resource.RLIMIT_NPROC, (pids, pids))
+    os.umask(0o022)
+
+
+def raise_loopback() -> None:
+    """A new network namespace has its loopback down."""
+    import fcntl
+    import socket
+    import struct
+
+    with socket.socket() as any_socket:
+        asked = struct.pack("16sh14x", LOOPBACK, 0)
+        flags = struct.unpack("16sh14x", fcntl.ioctl(any_socket, SIOCGIFFLAGS, asked))[1]
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh14x", LOOPBACK, flags | IFF_UP))
+
+
+def load(path: str) -> dict[str, Any]:
+    """`json.loads` without what the module json brings with it."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    try:
+        from _json import make_scanner
+    except ImportError:
+        import json
+
+        return dict(json.loads(text))
+
+    class Context:
+        strict, object_hook, object_pairs_hook = True, None, None
+        parse_float, parse_int, parse_constant = float, int, float
+        memo: dict[str, str] = {}
+
+    scan: Any = make_scanner
+    return dict(scan(Context)(text, 0)[0])
+
+
+def finish(run: Run, facts: dict[str, Any], out: str) -> None:
+    """Ends the log and writes the outcome, whole or not at all."""
+    run.leave()
+    phase = run.phase
+    run.drain()
+    facts.update(ended_in=phase, ready=run.ready, phases=run.phases, began=run.began, facts=run.facts)
+    facts.update(bytes=run.log.total, failure_seen=run.log.failure_seen, python=sys.version.split()[0])
+    import json  # was imported while the reproduction ran
+
+    with open(os.path.join(out, "outcome.new"), "w", encoding="utf-8") as file:
+        json.dump(facts, file)
+    os.replace(os.path.join(out, "outcome.new"), os.path.join(out, "outcome.json"))
+
+
+def main(root: str) -> None:
+    """`root`: the job folder."""
+    out = os.path.join(root, "out")
+    order = load(os.path.join(root, "in", "order.json"))
+    prepare(order)
+    facts: dict[str, Any] = {"exit_status": None, "signal": None, "timed_out": False, "fault": None}
+    run = Run(order, out)
+    try:
+        facts["exit_status"], facts["signal"] = Phases(root, run).perform()
+    except TimedOut:
+        facts["timed_out"] = True
+        kill_all()
+    except Fault as fault:
+        kind, message, advice = fault.args
+        facts["fault"] = {"kind": kind, "message": message, "advice": advice}
+    except OSError as error:
+        kind = "disk-full" if error.errno in (ENOSPC, EDQUOT) else "sandbox"
+        facts["fault"] = {"kind": kind, "message": str(error), "advice": ""}
+    finish(run, facts, out)
