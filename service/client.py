@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from time import monotonic
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import quote, urlsplit
@@ -125,23 +127,38 @@ class Client:
         matching = [id for id in known if id.startswith(prefix)]
         return matching[0] if len(matching) == 1 and prefix not in known else prefix
 
-    def changes(self, id: str, *, every_s: float = 0.3, patience_s: float = 60.0) -> Iterator[Progress]:
-        """How it stands, again after every change, until it has ended. A service that goes away is awaited a while."""
-        pause, last, away_s = threading.Event(), -1, 0.0
+    def changes(
+        self,
+        id: str,
+        *,
+        every_s: float = 0.3,
+        for_s: float = math.inf,
+        patience_s: float = 60.0,
+        away: Callable[[NoService], None] = lambda error: None,
+    ) -> Iterator[Progress]:
+        """How it stands, again after every change, until it has ended or `for_s` are over.
+
+        A service that goes away, as for a restart, is awaited for `patience_s`; `away` is told once each time.
+        """
+        pause, end, last, silent_since = threading.Event(), monotonic() + for_s, -1, math.inf
         while True:
             try:
                 events = self.events(id, max(last, 0))
+                silent_since = math.inf
                 if events.last > last:
                     last = events.last
                     progress = Progress(self.bisection(id), self.probes(id))
                     yield progress
                     if not progress.report.live:
                         return
-                away_s = 0.0
-            except NoService:
-                away_s += every_s
-                if away_s > patience_s:
+            except NoService as error:
+                if last < 0 or monotonic() - silent_since > patience_s:
                     raise
+                if silent_since == math.inf:
+                    silent_since = monotonic()
+                    away(error)
+            if monotonic() > end:
+                return
             pause.wait(every_s)
 
     def _view(self, view: type[V], method: str, path: str, **more: Any) -> V:

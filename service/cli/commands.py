@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 from typer.core import TyperGroup
 
-from service.cli import requests, screen, status
+from service.cli import requests, screen, status, tell
 from service.cli.show import bisections, show
 from service.cli.status import CommandError, Status
-from service.cli.watch import follow
 from service.client import Client, NoService, ProblemError
 from service.domain.errors import UserError
 from service.domain.lifecycle import LIVE_BISECTIONS, BisectionState
-from service.doors.api.views import ReportView
 
 DEFAULT_URL = "http://127.0.0.1:8377"
 HOME = Path("~/.local/share/firstbad")
-#: How long `submit` waits for the commits to be looked up; a large repository takes longer to clone, and that is fine.
-LOOK_UP_S = 15.0
-_LOOKING_UP = (BisectionState.QUEUED, BisectionState.PREPARING)
 
 Url = Annotated[str, typer.Option("--url", envvar="FIRSTBAD_URL", help="Where the service answers.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
@@ -125,6 +117,7 @@ def submit(
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Follow it to the end.")] = False,
     change: Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="Set a key, like good=v1.4.0.")] = [],  # noqa: B006
     script: Annotated[Path | None, typer.Option(help="Take the script from this file.")] = None,
+    wait_s: Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait for the refs to be looked up.")] = 15,
     as_json: Json = False,
     url: Url = DEFAULT_URL,
 ) -> None:
@@ -134,17 +127,17 @@ def submit(
         made = client.submit(document)
         out = screen.console(stderr=as_json)
         out.print(Text.assemble("Bisection ", (made.id, "bold"), f" at {client.url(made.links.self)}"), soft_wrap=True)
-        with _said_on_interrupt(made.id):
+        with tell.interruptible(made.id):
             if watch:
-                _watch(client, made.id, as_json)
-            _accepted(client, made.id, as_json)
+                tell.to_the_end(client, made.id, as_json)
+            tell.accepted(client, made.id, wait_s, as_json)
 
 
 @app.command(epilog=status.HELP)
 def watch(id: Id, as_json: Json = False, url: Url = DEFAULT_URL) -> None:
     """Follow a bisection until it ends."""
-    with Client(url) as client, _said_on_interrupt(id):
-        _watch(client, client.find(id), as_json)
+    with Client(url) as client, tell.interruptible(id):
+        tell.to_the_end(client, client.find(id), as_json)
 
 
 @app.command("show", epilog=status.HELP)
@@ -159,7 +152,9 @@ def show_one(
         report = client.bisection(client.find(id))
         tried = client.probes(report.id) if probes else ()
         if as_json:
-            _print_json({**_data(report), **({"probes": [_data(each) for each in tried]} if probes else {})})
+            tell.as_program(
+                {**tell.data(report), **({"probes": [tell.data(each) for each in tried]} if probes else {})}
+            )
         else:
             show(screen.console(), report, client.url(report.links.self), tried)
     raise typer.Exit(status.of(report.state))
@@ -177,7 +172,7 @@ def list_all(
     with Client(url) as client:
         items = client.bisections({*state, *(LIVE_BISECTIONS if live else ())}, limit)
     if as_json:
-        _print_json([_data(item) for item in items])
+        tell.as_program([tell.data(item) for item in items])
     elif items:
         screen.put(screen.console(), bisections(items))
     else:
@@ -212,62 +207,6 @@ def cancel(id: Id, as_json: Json = False, url: Url = DEFAULT_URL) -> None:
     with Client(url) as client:
         cancelled = client.cancel(client.find(id))
     if as_json:
-        _print_json(_data(cancelled))
+        tell.as_program(tell.data(cancelled))
     else:
         screen.console().print(f"Bisection {cancelled.id} is cancelled.")
-
-
-def _watch(client: Client, id: str, as_json: bool) -> None:
-    changes = client.changes(id)
-    report = [each.report for each in changes][-1] if as_json else follow(screen.console(), changes)
-    _end(client, report, as_json)
-
-
-def _accepted(client: Client, id: str, as_json: bool) -> None:
-    """Waits until the commits are looked up, so that a wrong ref is told here and now."""
-    waited = 0.0
-    every_s = 0.3
-    for progress in client.changes(id, every_s=every_s):
-        report = progress.report
-        waited += every_s
-        if report.state not in _LOOKING_UP or waited > LOOK_UP_S:
-            break
-    if not report.live:
-        _end(client, report, as_json)
-    if as_json:
-        _print_json(_data(report))
-        return
-    out = screen.console()
-    if report.candidates is not None:
-        ends = f"good {', '.join(report.good)} .. bad {report.bad}"
-        out.print(Text(screen.clean(f"{ends}: {screen.count(report.candidates, 'candidate')}")), soft_wrap=True)
-    out.print(f"Follow it with: firstbad watch {id}")
-
-
-def _end(client: Client, report: ReportView, as_json: bool) -> None:
-    if as_json:
-        _print_json(_data(report))
-    else:
-        out = screen.console()
-        out.print("")
-        show(out, report, client.url(report.links.self))
-    raise typer.Exit(status.of(report.state))
-
-
-@contextmanager
-def _said_on_interrupt(id: str) -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        err = screen.console(stderr=True)
-        err.print(f"\nThe bisection goes on. Follow it with: firstbad watch {id}; stop it with: firstbad cancel {id}")
-        raise typer.Exit(Status.INTERRUPTED) from None
-
-
-def _data(view: BaseModel) -> dict[str, Any]:
-    return view.model_dump(mode="json")
-
-
-def _print_json(data: object) -> None:
-    sys.stdout.write(json.dumps(data, indent=2) + "\n")
-    sys.stdout.flush()

@@ -97,6 +97,14 @@ def test_a_refusal_is_told_at_once(terminal: Terminal, flow: FakeFlow) -> None:
     assert "the tags are v2" in done.out
 
 
+@pytest.mark.usefixtures("request_file")
+def test_a_repository_that_takes_long_to_fetch_is_not_awaited_for_ever(terminal: Terminal, flow: FakeFlow) -> None:
+    flow.then = lambda id: None
+    done = terminal.run("submit", "request.yaml", "--wait", "0.1")
+    assert done.status == 0
+    assert "still being fetched" in done.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "lines"),
     [

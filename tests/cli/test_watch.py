@@ -7,14 +7,16 @@ import pty
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from service.domain.bisection import Purpose
 from service.domain.evidence import Fault, Verdict
+from service.web import create_app
 from tests.api.requests import SUBMISSION
 from tests.cli.conftest import Terminal
 from tests.fakes.flow import FakeFlow, sha
+from tests.fakes.server import serving
 
 
 @contextmanager
@@ -92,3 +94,19 @@ def test_a_terminal_shows_a_bar_and_what_runs(terminal: Terminal, flow: FakeFlow
     os.set_blocking(master, False)
     assert process.wait(60) == 0
     os.close(master)
+
+
+def test_a_service_that_is_started_again_is_awaited(terminal: Terminal, flow: FakeFlow) -> None:
+    id = flow.submit(SUBMISSION, "test").id
+    with ExitStack() as stack:
+        first = stack.enter_context(ExitStack())
+        url = first.enter_context(serving(create_app(flow)))
+        process, lines = stack.enter_context(watching(terminal, "watch", id, "--url", url))
+        assert next(lines).startswith("Preparing")
+        first.close()
+        assert process.stderr is not None
+        assert process.stderr.readline().decode() == f"firstbad: no firstbad answers at {url}; waiting for it\n"
+        flow.find(id, 5)
+        stack.enter_context(serving(create_app(flow), int(url.rpartition(":")[2])))
+        assert f"{sha(5)[:10]} is the first bad commit: Change number 5" in list(lines)
+        assert process.wait(60) == 0

@@ -12,9 +12,9 @@ from fastapi import FastAPI
 
 
 @contextmanager
-def serving(app: FastAPI) -> Iterator[str]:
+def serving(app: FastAPI, port: int = 0) -> Iterator[str]:
     """Its URL. The socket listens before the server runs, so a client that comes early only waits."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server(("127.0.0.1", port)) as listener:
         config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

@@ -1,0 +1,83 @@
+"""How a command tells what came of it: text for people or JSON for programs, and the exit status."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from pydantic import BaseModel
+from rich.text import Text
+
+from service.cli import screen, status
+from service.cli.show import show
+from service.cli.status import Status
+from service.cli.watch import follow
+from service.client import Client, NoService
+from service.domain.lifecycle import BisectionState
+from service.doors.api.views import ReportView
+
+_LOOKING_UP = (BisectionState.QUEUED, BisectionState.PREPARING)
+
+
+def to_the_end(client: Client, id: str, as_json: bool) -> None:
+    """Follows it, then exits by how it ended."""
+    changes = client.changes(id, away=_say_waiting)
+    ended([each.report for each in changes][-1] if as_json else follow(screen.console(), changes), client, as_json)
+
+
+def accepted(client: Client, id: str, wait_s: float, as_json: bool) -> None:
+    """Waits until the commits are looked up, so that a wrong ref is told here and now."""
+    for progress in client.changes(id, for_s=wait_s):
+        report = progress.report
+        if report.state not in _LOOKING_UP:
+            break
+    if not report.live:
+        ended(report, client, as_json)
+    if as_json:
+        as_program(data(report))
+        return
+    out = screen.console()
+    if report.candidates is None:
+        out.print("The repository is still being fetched; a wrong ref shows when that is done.")
+    else:
+        ends = f"good {', '.join(report.good)} .. bad {report.bad}"
+        out.print(Text(screen.clean(f"{ends}: {screen.count(report.candidates, 'candidate')}")), soft_wrap=True)
+    out.print(f"Follow it with: firstbad watch {id}")
+
+
+def ended(report: ReportView, client: Client, as_json: bool) -> None:
+    if as_json:
+        as_program(data(report))
+    else:
+        out = screen.console()
+        out.print("")
+        show(out, report, client.url(report.links.self))
+    raise typer.Exit(status.of(report.state))
+
+
+@contextmanager
+def interruptible(id: str) -> Iterator[None]:
+    """Ctrl-C ends the watching alone, and says so."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        err = screen.console(stderr=True)
+        err.print(f"\nThe bisection goes on. Follow it with: firstbad watch {id}; stop it with: firstbad cancel {id}")
+        raise typer.Exit(Status.INTERRUPTED) from None
+
+
+def data(view: BaseModel) -> dict[str, Any]:
+    return view.model_dump(mode="json")
+
+
+def as_program(told: object) -> None:
+    sys.stdout.write(json.dumps(told, indent=2) + "\n")
+    sys.stdout.flush()
+
+
+def _say_waiting(error: NoService) -> None:
+    screen.console(stderr=True).print(Text(f"firstbad: {error}; waiting for it", style="yellow"), soft_wrap=True)
