@@ -187,11 +187,12 @@ class Crew:
 def _ready(url: str) -> bool:
     """Whether the whole service got ready within START_S."""
     pause = threading.Event()
-    for _ in range(int(START_S / 0.1)):
-        with suppress(httpx.HTTPError):
-            if httpx.get(f"{url}/readyz", timeout=5).status_code == 200:
-                return True
-        pause.wait(0.1)
+    with httpx.Client(base_url=url, timeout=5, trust_env=False, verify=False) as client:
+        for _ in range(int(START_S / 0.1)):
+            with suppress(httpx.HTTPError):
+                if client.get("/readyz").status_code == 200:
+                    return True
+            pause.wait(0.1)
     return False
 
 

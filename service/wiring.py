@@ -5,18 +5,15 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from service.adapters import recipes
-from service.adapters.artifacts import Artifacts
-from service.adapters.clock import RandomIds, SystemClock
-from service.adapters.database.engine import create_engine
-from service.adapters.database.repository import Database
-from service.adapters.git_history import GitHistory
-from service.adapters.probe_queue import CeleryQueue
-from service.application.flow import Flow
 from service.application.ports import Policy, Ports
 from service.domain.recipe import SandboxKind
 from service.settings import Inherited, Settings, environment
+
+if TYPE_CHECKING:
+    from service.adapters.probe_queue import CeleryQueue
+    from service.application.flow import Flow
 
 __all__ = ["Inherited", "Settings", "Wired", "environment", "inherited", "log_to_stderr", "settings", "wire"]
 
@@ -30,11 +27,11 @@ class Wired:
 
 def settings(**given: object) -> Settings:
     """From the environment; what is given here goes before it."""
-    return Settings(**{name: value for name, value in given.items() if value is not None})
+    return Settings.model_validate({**Settings().model_dump(), **{n: v for n, v in given.items() if v is not None}})
 
 
 def inherited() -> Inherited:
-    return Inherited()  # type: ignore[call-arg]
+    return Inherited()
 
 
 def log_to_stderr(level: str) -> None:
@@ -44,6 +41,16 @@ def log_to_stderr(level: str) -> None:
 def wire(settings: Settings) -> Wired:
     if settings.redis_url is None:
         raise ValueError("FIRSTBAD_REDIS_URL is not set: name a Redis, or use `firstbad up`, which starts its own")
+    # Half a second of imports that those who only want the settings need not wait for.
+    from service.adapters import recipes
+    from service.adapters.artifacts import Artifacts
+    from service.adapters.clock import RandomIds, SystemClock
+    from service.adapters.database.engine import create_engine
+    from service.adapters.database.repository import Database
+    from service.adapters.git_history import GitHistory
+    from service.adapters.probe_queue import CeleryQueue
+    from service.application.flow import Flow
+
     queue = CeleryQueue(settings.redis_url)
     ports = Ports(
         bisections=Database(create_engine(settings.database)),

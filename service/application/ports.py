@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from service.domain.bisection import (
     Bisection,
@@ -20,7 +20,9 @@ from service.domain.bisection import (
 )
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 from service.domain.recipe import Network, Recipe, SandboxKind
-from service.search.graph import Range
+
+if TYPE_CHECKING:
+    from service.search.graph import Range
 
 
 class Transaction(Protocol):
