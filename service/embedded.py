@@ -19,13 +19,16 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
 
 from service import wiring
 from service.adapters.database import migrate
-from service.application.flow import Flow
 from service.embedded_redis import EmbeddedRedis
+
+if TYPE_CHECKING:
+    from service.application.flow import Flow
 
 log = logging.getLogger(__name__)
 START_S = 60.0

@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 import pytest
+
 from service.domain.lifecycle import (
     LIVE_BISECTIONS,
     LIVE_BUILDS,

@@ -1,0 +1,98 @@
+"""`make demo`: the whole way once. Generates the example repository, starts the service, and finds commit 135."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import urllib.request
+from pathlib import Path
+
+import yaml
+
+from examples.generate import Options, generate, request
+
+FIRSTBAD = Path(sys.executable).with_name("firstbad")
+
+
+def main() -> int:
+    arguments = _arguments()
+    folder: Path = arguments.folder.absolute()
+    document = _request(folder, arguments.sandbox, arguments.image, arguments.width)
+    with Service(folder / "home", arguments.port) as url:
+        _say(f"the service answers at {url}; its data lie in {folder / 'home'}")
+        _say(f"$ firstbad submit --watch {document}")
+        ended = subprocess.run([FIRSTBAD, "submit", "--watch", "--url", url, document], check=False)
+        if arguments.keep:
+            _say("the service goes on until Ctrl-C")
+            _until_interrupted()
+    _say(f"the service is stopped; look again with: firstbad up --home {folder / 'home'}")
+    return ended.returncode
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
+    parser.add_argument("--folder", type=Path, default=Path(".demo"), help="where everything of the demo goes")
+    parser.add_argument("--port", type=int, default=8377)
+    parser.add_argument("--sandbox", choices=("process", "docker"), default="process")
+    parser.add_argument("--image", help="for the docker sandbox: an image with python3, bash, cc and uv")
+    parser.add_argument("--width", type=int, default=1, help="probes at once")
+    parser.add_argument("--keep", action="store_true", help="leave the service running at the end, until Ctrl-C")
+    return parser.parse_args()
+
+
+def _request(folder: Path, sandbox: str, image: str | None, width: int) -> Path:
+    """The example repository (the same commits each time) and a request about it as a user would write it."""
+    repository, document = folder / "tinyserve", folder / "request.yaml"
+    _say(f"generating the example repository in {repository}")
+    shutil.rmtree(repository, ignore_errors=True)
+    example = generate(repository, Options())
+    made = request(example)
+    made.update(sandbox=sandbox, width=width, **({"image": image} if image else {}))
+    document.write_text(yaml.safe_dump(made, sort_keys=False, width=100))
+    return document
+
+
+class Service:
+    """`firstbad up` as a user starts it; leaving the context is Ctrl-C."""
+
+    def __init__(self, home: Path, port: int) -> None:
+        self._command = [FIRSTBAD, "up", "--home", str(home), "--port", str(port)]
+        self._log = home.with_suffix(".log")
+        self._url = f"http://127.0.0.1:{port}"
+
+    def __enter__(self) -> str:
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log, start_new_session=True)
+        pause = threading.Event()
+        while not self._answers():
+            if self._process.poll() is not None:
+                sys.exit(f"demo: the service does not start:\n{self._log.read_text()}")
+            pause.wait(0.1)
+        return self._url
+
+    def __exit__(self, *failure: object) -> None:
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait()
+
+    def _answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self._url}/readyz", timeout=5):
+                return True
+        except OSError:
+            return False
+
+
+def _until_interrupted() -> None:
+    threading.Event().wait()
+
+
+def _say(text: str) -> None:
+    print(f"demo: {text}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from service.adapters import recipes
+from service.adapters.artifacts import Artifacts
+from service.adapters.database import migrate
+from service.adapters.database.engine import create_engine
+from service.adapters.database.repository import Database
+from service.adapters.git_history import GitHistory
+from service.application.flow import Flow
+from service.application.ports import Policy, Ports
+from service.application.submit import Submission
+from service.domain.bisection import Bisection
+from service.domain.recipe import SandboxKind
+from tests.fakes.workers import Workers
+from tests.repositories import NewCommit, build_repository
+
+
+@dataclass
+class SteppedClock:
+    """Tells the time that the test sets."""
+
+    time: datetime = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        self.time += timedelta(milliseconds=1)
+        return self.time
+
+    def pass_(self, seconds: float) -> None:
+        self.time += timedelta(seconds=seconds)
+
+
+@dataclass
+class CountedIds:
+    numbers: count = field(default_factory=lambda: count(1))
+
+    def new(self) -> str:
+        return f"b{next(self.numbers):010x}"
+
+
+@dataclass
+class World:
+    """A flow on a real database and a real repository of 20 commits in a line, with workers that answer on demand."""
+
+    flow: Flow
+    workers: Workers
+    clock: SteppedClock
+    repository: Path
+    shas: tuple[str, ...]
+
+    def submit(self, **change: object) -> Bisection:
+        plain = Submission(
+            good=(self.shas[0],), bad=self.shas[-1], repo=str(self.repository), project="source", script="true"
+        )
+        return self.flow.submit(replace(plain, **change), "me")
+
+    def truth(self, first_bad: int, **exceptions: int) -> Callable[[str], int]:
+        """Exit status 1 from that commit on, counted from 0 in `shas`; others by `at_N=status`."""
+        statuses = {self.shas[int(name.removeprefix("at_"))]: status for name, status in exceptions.items()}
+        order = {sha: number for number, sha in enumerate(self.shas)}
+        return lambda sha: statuses.get(sha, int(order[sha] >= first_bad))
+
+
+@pytest.fixture
+def world(database_url: str, tmp_path: Path) -> World:
+    migrate.upgrade(database_url)
+    workers, clock = Workers(), SteppedClock()
+    repository = tmp_path / "repository"
+    shas = build_repository(repository, [NewCommit(f"commit {n}", files={"number": str(n)}) for n in range(20)])
+    ports = Ports(
+        bisections=Database(create_engine(database_url)),
+        history=GitHistory(tmp_path / "mirrors", allow_file=True),
+        queue=workers,
+        artifacts=Artifacts(str(tmp_path / "store")),
+        clock=clock,
+        ids=CountedIds(),
+        recipes=recipes.load(),
+        policy=Policy(frozenset(SandboxKind), SandboxKind.PROCESS),
+    )
+    return World(Flow(ports), workers, clock, repository, shas)

@@ -1,0 +1,107 @@
+"""`firstbad up` as a user starts it, in a process of its own, and what it leaves behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from service.client import Client, NoService
+from service.doors.api.views import ReportView
+
+FIRSTBAD = Path(sys.executable).with_name("firstbad")
+PATIENCE_S = 120.0
+
+
+class Service:
+    """`home` belongs to this service alone, so what mentions it belongs to it as well."""
+
+    def __init__(self, home: Path, **settings: str) -> None:
+        self.home = home
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._settings = {f"FIRSTBAD_{name.upper()}": value for name, value in settings.items()}
+
+    def start(self, slots: int = 2) -> Service:
+        command = [FIRSTBAD, "up", "--home", str(self.home), "--port", str(self.port), "--slots", str(slots)]
+        self.log = self.home.with_name(self.home.name + ".log")
+        with self.log.open("ab") as out:
+            self.process = subprocess.Popen(
+                command, stdout=out, stderr=out, env={**os.environ, **self._settings}, start_new_session=True
+            )
+        until(lambda: self._ready() or self.process.poll() is not None, "the service is ready")
+        assert self.process.poll() is None, self.log.read_text()
+        return self
+
+    def _ready(self) -> bool:
+        return "is ready at" in self.log.read_text().split("Stopped.")[-1]
+
+    def interrupt(self) -> int:
+        """Ctrl-C. The exit status."""
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(60)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def client(self) -> Client:
+        return Client(self.url)
+
+    def ended(self, id: str, patience_s: float = PATIENCE_S) -> ReportView:
+        with self.client() as client:
+            until(lambda: not client.bisection(id).live, f"{id} has ended", patience_s)
+            return client.bisection(id)
+
+    def submit(self, document: dict[str, Any]) -> str:
+        with self.client() as client:
+            return client.submit(document).id
+
+    def processes(self) -> list[psutil.Process]:
+        """Every process that mentions the home in its command line, environment, folder or open files."""
+        return [process for process in psutil.process_iter() if self._is_ours(process)]
+
+    def _is_ours(self, process: psutil.Process) -> bool:
+        home = str(self.home)
+        try:
+            told = [*process.cmdline(), process.cwd(), process.environ().get("FIRSTBAD_HOME", "")]
+            return process.pid != os.getpid() and any(home in text for text in told)
+        except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+            return False
+
+    def part(self, name: str) -> psutil.Process:
+        """The child process of that role."""
+        words = {
+            "worker": ["-m", "worker"],
+            "control": ["service.embedded", "control"],
+            "api": ["service.embedded", "api"],
+        }
+        return next(p for p in self.processes() if p.cmdline()[-2:] == words[name])
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def until(condition: Callable[[], object], what: str, patience_s: float = PATIENCE_S) -> None:
+    """Waits for what must come; fails when it does not."""
+    deadline, pause = time.monotonic() + patience_s, threading.Event()
+    while True:
+        try:
+            if condition():
+                return
+        except NoService:
+            pass
+        assert time.monotonic() < deadline, f"not within {patience_s} s: {what}"
+        pause.wait(0.05)

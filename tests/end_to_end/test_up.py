@@ -1,0 +1,121 @@
+"""`firstbad up`: one command starts it all, Ctrl-C ends it all, and nothing is lost between two of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from examples.generate import Example, request
+from service.domain.lifecycle import BisectionState, ProbeState
+from tests.end_to_end.service import FIRSTBAD, Service, until
+from tests.repositories import NewCommit, build_repository
+
+SLOW = {"project": "source", "good": "main~9", "bad": "main", "script": "sleep 1\ntest $(cat n) -lt 6"}
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> dict:
+    """Ten commits; a probe takes a second, so that there is time to break something."""
+    build_repository(tmp_path / "repository", [NewCommit(files={"n": str(n)}) for n in range(10)])
+    return {**SLOW, "repo": str(tmp_path / "repository")}
+
+
+def running(service: Service, id: str) -> bool:
+    with service.client() as client:
+        return any(probe.state is ProbeState.RUNNING for probe in client.probes(id))
+
+
+def right(service: Service, id: str) -> None:
+    report = service.ended(id)
+    assert report.state is BisectionState.FOUND, report
+    assert report.answer is not None
+    with service.client() as client:
+        judged = [probe for probe in client.probes(id) if probe.verdict is not None]
+    assert report.answer.commits[0].subject == "change"
+    assert len({(probe.sha, probe.trial) for probe in judged}) == len(judged)
+
+
+def nothing_left(service: Service) -> None:
+    assert service.processes() == []
+    assert list((service.home / "work" / "jobs").glob("*")) == []
+
+
+def test_ctrl_c_stops_everything_and_a_second_up_goes_on(own_service: Service, slow: dict) -> None:
+    own_service.start()
+    id = own_service.submit(slow)
+    until(lambda: running(own_service, id), "a probe runs")
+    assert own_service.interrupt() == 0
+    nothing_left(own_service)
+    own_service.start()
+    right(own_service, id)
+    assert own_service.interrupt() == 0
+    nothing_left(own_service)
+
+
+def test_killing_it_kills_all_its_processes_and_a_second_up_goes_on(own_service: Service, slow: dict) -> None:
+    own_service.start()
+    id = own_service.submit(slow)
+    until(lambda: running(own_service, id), "a probe runs")
+    own_service.kill()
+    until(lambda: {p.name() for p in own_service.processes()} <= {"redis-server"}, "the children have ended", 30)
+    own_service.start()
+    right(own_service, id)
+    own_service.interrupt()
+    nothing_left(own_service)
+
+
+@pytest.mark.parametrize("part", ["worker", "control", "api"])
+def test_a_part_that_is_killed_is_started_again_and_nothing_is_lost(
+    own_service: Service, slow: dict, part: str
+) -> None:
+    own_service.start()
+    id = own_service.submit(slow)
+    until(lambda: running(own_service, id), "a probe runs")
+    os.kill(own_service.part(part).pid, signal.SIGKILL)
+    right(own_service, id)
+    own_service.interrupt()
+    nothing_left(own_service)
+
+
+def test_cancelling_ends_what_runs_within_seconds(own_service: Service, slow: dict) -> None:
+    own_service.start()
+    id = own_service.submit({**slow, "script": "sleep 600"})
+    until(lambda: running(own_service, id), "a probe runs")
+    with own_service.client() as client:
+        assert client.cancel(id).state is BisectionState.CANCELLED
+    until(lambda: list((own_service.home / "work" / "jobs").glob("*")) == [], "its job is gone", 10)
+    own_service.interrupt()
+    nothing_left(own_service)
+
+
+def test_two_with_the_same_home_or_port_are_refused(own_service: Service, tmp_path: Path) -> None:
+    own_service.start()
+    same_home = subprocess.run(
+        [FIRSTBAD, "up", "--home", own_service.home, "--port", "0"], capture_output=True, text=True
+    )
+    assert (same_home.returncode, "another `firstbad up`" in same_home.stderr) == (3, True)
+    other = tmp_path / "other"
+    same_port = subprocess.run(
+        [FIRSTBAD, "up", "--home", other, "--port", str(own_service.port)], capture_output=True, text=True
+    )
+    assert (same_port.returncode, str(own_service.port) in same_port.stderr) == (3, True)
+    own_service.interrupt()
+
+
+def test_postgresql_and_a_redis_of_one_s_own_by_url(
+    tmp_path: Path, example: Example, postgres_url: str, redis_url: str
+) -> None:
+    service = Service(tmp_path / "home", database_url=postgres_url, redis_url=redis_url).start()
+    try:
+        report = service.ended(service.submit(request(example)), 240)
+        assert report.answer is not None
+        assert report.answer.commits[0].sha == example.first_bad
+        assert not (service.home / "firstbad.sqlite").exists()
+        assert not (service.home / "redis").exists()
+    finally:
+        service.interrupt()
+    nothing_left(service)
