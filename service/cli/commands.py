@@ -152,9 +152,8 @@ def show_one(
         report = client.bisection(client.find(id))
         tried = client.probes(report.id) if probes else ()
         if as_json:
-            tell.as_program(
-                {**tell.data(report), **({"probes": [tell.data(each) for each in tried]} if probes else {})}
-            )
+            more = {"probes": [tell.data(each) for each in tried]} if probes else {}
+            tell.as_program({**tell.data(report), **more})
         else:
             show(screen.console(), report, client.url(report.links.self), tried)
     raise typer.Exit(status.of(report.state))

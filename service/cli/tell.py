@@ -15,7 +15,7 @@ from rich.text import Text
 from service.cli import screen, status
 from service.cli.show import show
 from service.cli.status import Status
-from service.cli.watch import follow
+from service.cli.watch import follow, range_line
 from service.client import Client, NoService
 from service.domain.lifecycle import BisectionState
 from service.doors.api.views import ReportView
@@ -44,8 +44,7 @@ def accepted(client: Client, id: str, wait_s: float, as_json: bool) -> None:
     if report.candidates is None:
         out.print("The repository is still being fetched; a wrong ref shows when that is done.")
     else:
-        ends = f"good {', '.join(report.good)} .. bad {report.bad}"
-        out.print(Text(screen.clean(f"{ends}: {screen.count(report.candidates, 'candidate')}")), soft_wrap=True)
+        out.print(Text(screen.clean(range_line(report))), soft_wrap=True)
     out.print(f"Follow it with: firstbad watch {id}")
 
 

@@ -27,22 +27,32 @@ class Story:
     """Tells each thing once."""
 
     with_standing: bool
-    state: BisectionState | None = None
-    judged: set[str] = field(default_factory=set)
+    told: set[str] = field(default_factory=set)
     faults: dict[str, int] = field(default_factory=dict)
 
     def news(self, progress: Progress) -> Iterator[Text]:
         report = progress.report
+        yield from self._beginning(report)
         yield from self._faults(progress.probes)
-        fresh = [probe for probe in progress.probes if probe.verdict is not None and probe.id not in self.judged]
+        fresh = [probe for probe in progress.probes if probe.verdict is not None and probe.id not in self.told]
         for probe in sorted(fresh, key=lambda probe: (probe.finished_at is None, probe.finished_at, probe.number)):
-            self.judged.add(probe.id)
+            self.told.add(probe.id)
             yield _verdict(probe)
-        if report.state != self.state and report.live:
-            yield Text(screen.clean(report.headline), style="bold")
-        elif fresh and report.live and self.with_standing:
+        if fresh and report.live and self.with_standing:
             yield Text(f"  {standing(report)}", style="dim")
-        self.state = report.state
+
+    def _beginning(self, report: ReportView) -> Iterator[Text]:
+        if report.candidates is None:
+            yield from self._once(report.headline, report.headline if report.live else "")
+            return
+        yield from self._once("range", range_line(report))
+        for note in report.notes:
+            yield from self._once(note, f"note: {note}")
+
+    def _once(self, key: str, line: str) -> Iterator[Text]:
+        if line and key not in self.told:
+            self.told.add(key)
+            yield Text(screen.clean(line), style="bold")
 
     def _faults(self, probes: tuple[ProbeView, ...]) -> Iterator[Text]:
         for probe in probes:
@@ -74,6 +84,11 @@ class Below:
 def follow(out: Console, changes: Iterator[Progress]) -> ReportView:
     """Until it ends; the last report."""
     return _follow_live(out, changes) if out.is_terminal and not out.is_dumb_terminal else _follow_plain(out, changes)
+
+
+def range_line(report: ReportView) -> str:
+    ends = f"good {', '.join(report.good)} .. bad {report.bad}"
+    return f"{ends}: {screen.count(report.candidates or 0, 'candidate')}"
 
 
 def standing(report: ReportView) -> str:

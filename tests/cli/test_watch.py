@@ -31,8 +31,9 @@ def test_each_verdict_is_a_line_when_no_terminal_reads(terminal: Terminal, flow:
     id = flow.submit(SUBMISSION, "test").id
     with watching(terminal, "watch", id) as (process, lines):
         assert next(lines) == "Preparing: fetching the repository and looking up the commits"
-        flow.look_up(id, 8)
-        assert next(lines) == "Checking that good is good and bad is bad"
+        flow.look_up(id, 8, notes=("a merge base is used",))
+        assert next(lines) == "good v1 .. bad main: 8 candidates"
+        assert next(lines) == "note: a merge base is used"
         flow.judge(flow.plan(id, 8, Purpose.BAD_END), Verdict.BAD, "script ended with exit status 1")
         assert next(lines) == f"  #1   {sha(8)[:10]}  bad   bad end: script ended with exit status 1  1.5 s"
         assert next(lines) == "  1 probe done"
@@ -43,7 +44,6 @@ def test_each_verdict_is_a_line_when_no_terminal_reads(terminal: Terminal, flow:
         assert next(lines) == f"  #2   {sha(0)[:10]}  good  good end: script passed  1.5 s"
         assert next(lines) == "  2 probes done"
         flow.search(id, 8, 3.0)
-        assert next(lines) == "Searching: 8 of 8 candidates left"
         probe = flow.plan(id, 4)
         flow.kept[id] = flow.change(id, "narrowed", candidates_left=4, expected_probes=2.0)
         flow.judge(probe, Verdict.GOOD, "script passed")
