@@ -43,7 +43,8 @@ class Bubblewrap:
     def _system(self, files: tuple[Path, ...]) -> list[str]:
         shown = self.view.shown(files)
         # bubblewrap makes missing parents for their owner alone, who is not the one that works inside.
-        parents = {parent for path in [*shown, Path(PLACE, "in"), Path("/var/tmp")] for parent in path.parents}
+        ours = [Path(PLACE, "in"), Path(PLACE, "bin", "uv"), Path("/var/tmp")]
+        parents = {parent for path in [*shown, *ours] for parent in path.parents}
         arguments = []
         for parent in sorted(parents - {Path("/")} - set(shown)):
             arguments += ["--perms", "0755", "--dir", str(parent)]
