@@ -37,15 +37,15 @@ def believe(range_: Range, evidence: Evidence, prior: Prior | None = None, noise
         left = start * candidates(range_, evidence)
         zeros = np.zeros(len(range_))
         return Belief(_normalised(left), zeros, zeros + 1.0)
-    counts = _counts(range_, evidence)
+    counts, same = _counts(range_, evidence).distinct()
     base = noise.log_likelihood(counts)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        weights = np.log(start) + base
+    with np.errstate(invalid="ignore"):
         bad_if_good = np.exp(noise.log_likelihood(counts.plus(bad_below=1)) - base)
         bad_if_bad = np.exp(noise.log_likelihood(counts.plus(bad_above=1)) - base)
-        top = weights.max()
-        scaled = np.exp(weights - top) if np.isfinite(top) else np.zeros(len(weights))
-    return Belief(_normalised(scaled), np.nan_to_num(bad_if_good), np.nan_to_num(bad_if_bad, nan=1.0), exact=False)
+    scaled = start * np.exp(base - max(base.max(), -1e300))[same]
+    return Belief(
+        _normalised(scaled), np.nan_to_num(bad_if_good)[same], np.nan_to_num(bad_if_bad, nan=1.0)[same], exact=False
+    )
 
 
 def prior_weights(range_: Range, prior: Prior | None) -> Floats:

@@ -39,14 +39,12 @@ def next_probes(
         return ()
     if range_.is_line and prior is None and width == 1 and cost is None and noise is None and _unskipped(evidence):
         return _plain_line(range_, evidence)
-    at = position(range_, evidence, prior, cost, noise, confidence)
+    at = position(range_, evidence, prior, cost, noise, confidence, in_flight)
     if at is None:
         return ()
     if width == 1 and at.belief.exact and prior is not None:
         at = replace(at, worth=at.worth * within_budget(range_, evidence, at))
-    futures = start(at.belief)
-    for sha in in_flight:
-        futures = after(futures, at.belief, at.below(sha))
+    futures = at.futures(in_flight)
     chosen = _greedy(at, futures, room)
     if len(chosen) > 1:
         chosen = _moved(at, futures, max(chosen, _spread(at, room), key=lambda some: _total(at, futures, some)))
@@ -103,7 +101,7 @@ def _greedy(at: Position, futures: Floats, room: int) -> list[int]:
         if best is None:
             break
         chosen.append(best)
-        futures = after(futures, at.belief, at.spots.below(best))
+        futures = at.after(futures, best)
     return chosen
 
 
@@ -128,7 +126,7 @@ def _total(at: Position, futures: Floats, chosen: Sequence[int]) -> float:
     total = 0.0
     for place in chosen:
         total += float(gain(at.spots, at.belief, futures)[place] * at.worth[place])
-        futures = after(futures, at.belief, at.spots.below(place))
+        futures = at.after(futures, place)
     return total
 
 
@@ -138,7 +136,7 @@ def _moved(at: Position, futures: Floats, chosen: list[int]) -> list[int]:
         for turn in range(len(chosen)):
             others = futures
             for place in chosen[:turn] + chosen[turn + 1 :]:
-                others = after(others, at.belief, at.spots.below(place))
+                others = at.after(others, place)
             value = gain(at.spots, at.belief, others) * at.worth
             best = int(np.argmax(value))
             if value[best] > value[chosen[turn]] * (1 + 1e-9):

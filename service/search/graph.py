@@ -15,8 +15,8 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
-#: Up to this many commits every pair (commit, ancestor) is kept as a matrix: 4 MiB of booleans.
-DENSE = 2048
+#: Up to this many commits every pair (commit, ancestor) is kept as a matrix: a quarter of a megabyte.
+DENSE = 512
 #: Above that, so many hypotheses are drawn from the belief to estimate the mass below every commit.
 SAMPLES = 4096
 
@@ -99,7 +99,8 @@ class Range:
     @cached_property
     def is_line(self) -> bool:
         n = len(self)
-        return len(self.parents) == n - 1 and bool(np.array_equal(self.parents, np.arange(n - 1)))
+        one_each = np.array_equal(self.parent_start, np.maximum(np.arange(n + 1) - 1, 0))
+        return one_each and np.array_equal(self.parents, np.arange(n - 1))
 
     @cached_property
     def parent_lists(self) -> list[list[int]]:
@@ -163,7 +164,10 @@ class Range:
         inner = keep[children] & keep[self.parents]
         starts = np.concatenate(([0], np.cumsum(np.bincount(new[children[inner]], minlength=len(indexes)))))
         shas = tuple(self.shas[index] for index in indexes.tolist())
-        return Range(shas, starts, new[self.parents[inner]], self.goods), indexes
+        made = Range(shas, starts, new[self.parents[inner]], self.goods)
+        if "matrix" in self.__dict__:
+            made.__dict__["matrix"] = self.matrix[np.ix_(indexes, indexes)]
+        return made, indexes
 
 
 def mass_below(range_: Range, weights: Floats) -> Floats:

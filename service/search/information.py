@@ -2,78 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
 
 from service.search.belief import Belief
-from service.search.graph import DENSE, Bools, Floats, Ints, Range, mass_below
+from service.search.graph import Bools, Floats, Range
+from service.search.places import Places
 
-#: The good end, among the places to probe.
-GOOD_END = -1
-#: Above DENSE commits on a history with merges, so many places are looked at closely. One bit each of a 64-bit word.
-SHORTLIST = 64
 #: At most so many combinations of answers are followed for the probes in flight, the likeliest ones.
 FUTURES = 48
-
-
-@dataclass(frozen=True, eq=False)
-class Places:
-    """Commits that may be probed, by index; `rows[k, h]` says that candidate h is the k-th one or its ancestor.
-
-    Without rows the range is a line and every commit is a place. The last place is the good end, with nothing below it.
-    """
-
-    range_: Range
-    indexes: Ints
-    rows: Floats | None
-
-    def mass(self, weights: Floats) -> Floats:
-        """The summed weights at or below each place; for several rows of weights, a row each."""
-        below = np.cumsum(weights, axis=-1) if self.rows is None else weights @ self.rows.T
-        return np.concatenate([below, np.zeros((*below.shape[:-1], 1))], axis=-1)
-
-    def below(self, place: int) -> Bools:
-        index = int(self.indexes[place])
-        if index == GOOD_END:
-            return np.zeros(len(self.range_), dtype=bool)
-        if self.rows is not None:
-            row: Bools = self.rows[place] > 0
-            return row
-        return np.arange(len(self.range_)) <= index
-
-    def at(self, index: int) -> int | None:
-        """The place of a commit; None when it is not among them."""
-        found = np.flatnonzero(self.indexes == index)
-        return int(found[0]) if len(found) else None
-
-
-def places(range_: Range, belief: Belief, wanted: Sequence[int] = ()) -> Places:
-    """Every commit where that is cheap, otherwise a shortlist: the wanted ones, and others spread over the belief."""
-    n = len(range_)
-    if range_.is_line:
-        return Places(range_, np.append(np.arange(n), GOOD_END), None)
-    if n <= DENSE:
-        return Places(range_, np.append(np.arange(n), GOOD_END), range_.rows)
-    chosen = _shortlist(range_, belief, wanted)
-    masks = np.array(range_.above(chosen), dtype=np.uint64)
-    rows = np.array([(masks >> np.uint64(bit)) & np.uint64(1) for bit in range(len(chosen))], dtype=np.float64)
-    return Places(range_, np.append(chosen, GOOD_END), rows)
-
-
-def _shortlist(range_: Range, belief: Belief, wanted: Sequence[int]) -> list[int]:
-    """The commits nearest to evenly spread shares of the belief, the heaviest candidates and their parents."""
-    mass = mass_below(range_, belief.weights)
-    chosen = dict.fromkeys(wanted[: SHORTLIST // 2])
-    for index in np.argsort(-belief.weights, kind="stable")[:6].tolist():
-        chosen |= dict.fromkeys([index, *range_.parent_lists[index][:1]])
-    chosen |= dict.fromkeys(np.argsort(np.abs(mass - 0.5), kind="stable")[:8].tolist())
-    order = np.argsort(mass, kind="stable")
-    room = SHORTLIST - len(chosen)
-    shares = (np.arange(room) + 0.5) / room
-    spread = order[np.minimum(np.searchsorted(mass[order], shares), len(order) - 1)]
-    return list((chosen | dict.fromkeys(spread.tolist())).keys())[:SHORTLIST]
 
 
 def start(belief: Belief) -> Floats:

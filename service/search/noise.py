@@ -68,8 +68,7 @@ class Noise:
             + case.false_good.log_likelihood(counts.good_above, counts.bad_above)
             for case in self.cases
         ]
-        with np.errstate(invalid="ignore"):
-            found: Floats = np.logaddexp.reduce(parts, axis=0)
+        found: Floats = np.logaddexp.reduce(parts, axis=0)
         return found
 
 
@@ -82,6 +81,13 @@ class Counts:
     bad_below: Ints
     good_above: Ints
     bad_above: Ints
+
+    def distinct(self) -> tuple[Counts, Ints]:
+        """Each combination once, and for each candidate which one is its own: they are few."""
+        key = self.good_above * (int(self.bad_above.max()) + 1) + self.bad_above
+        _, first, same = np.unique(key, return_index=True, return_inverse=True)
+        parts = (self.good_below, self.bad_below, self.good_above, self.bad_above)
+        return Counts(*(part[first] for part in parts)), same
 
     def plus(self, bad_below: int = 0, bad_above: int = 0) -> Counts:
         return Counts(self.good_below, self.bad_below + bad_below, self.good_above, self.bad_above + bad_above)

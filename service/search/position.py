@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +10,10 @@ import numpy as np
 from service.search.belief import Belief, Prior, believe
 from service.search.candidates import skipped
 from service.search.evidence import Evidence
-from service.search.graph import DENSE, Bools, Floats, Range
-from service.search.information import GOOD_END, Places, places
+from service.search.graph import Bools, Floats, Range
+from service.search.information import after, start
 from service.search.noise import Noise
+from service.search.places import GOOD_END, Places, view
 
 #: Seconds that a probe is expected to take, by SHA.
 Cost = Mapping[str, float]
@@ -24,22 +25,34 @@ PATIENCE = 16
 
 @dataclass(frozen=True, eq=False)
 class Position:
-    """`worth` multiplies the bits of a probe at each place: the chance that it can be tested, over its seconds."""
+    """`worth` multiplies the bits of a probe at each place: the chance that it can be tested, over its seconds.
+
+    `range_` holds the candidates that are left when verdicts are exact; `belief` is over them, or over classes of them
+    with their `sizes`.
+    """
 
     range_: Range
-    evidence: Evidence
     belief: Belief
     spots: Places
+    sizes: Floats
     worth: Floats
 
     def sha(self, place: int) -> str:
         index = int(self.spots.indexes[place])
         return self.range_.goods[0] if index == GOOD_END else self.range_.shas[index]
 
-    def below(self, sha: str) -> Bools:
-        """Candidates at or below a commit, none for a good end."""
-        index = self.range_.find(sha)
-        return np.zeros(len(self.range_), dtype=bool) if index is None else self.range_.ancestors(index)
+    def after(self, futures: Floats, place: int) -> Floats:
+        return after(futures, self.belief, self.spots.below(place, len(self.belief.weights)))
+
+    def futures(self, in_flight: Sequence[str]) -> Floats:
+        """What the probes in flight may show. Those about commits that are no candidates any more show nothing."""
+        futures = start(self.belief)
+        for sha in in_flight:
+            index = self.range_.find(sha)
+            place = self.spots.at(GOOD_END if index is None else index)
+            if place is not None:
+                futures = self.after(futures, place)
+        return futures
 
 
 def settled(belief: Belief, confidence: float) -> bool:
@@ -57,48 +70,57 @@ def exhausted(range_: Range, evidence: Evidence) -> bool:
 def position(
     range_: Range,
     evidence: Evidence,
-    prior: Prior | None,
-    cost: Cost | None,
-    noise: Noise | None,
-    confidence: float,
+    prior: Prior | None = None,
+    cost: Cost | None = None,
+    noise: Noise | None = None,
+    confidence: float = 0.95,
+    in_flight: Sequence[str] = (),
 ) -> Position | None:
     """None when nothing is left to ask."""
     belief = believe(range_, evidence, prior, noise)
     if settled(belief, confidence) or (noise is not None and exhausted(range_, evidence)):
         return None
-    untestable = skipped(range_, evidence)
-    if belief.exact and not range_.is_line and len(range_) > DENSE:
-        keep = belief.weights > 0
-        range_, indexes = range_.restrict(keep)
+    worth = _worth(range_, evidence, cost, belief.exact)
+    left = belief.weights > 0
+    if belief.exact and not left.all():
+        range_, indexes = range_.restrict(left)
+        worth = worth[indexes]
         belief = Belief(belief.weights[indexes], belief.bad_if_good[indexes], belief.bad_if_bad[indexes])
-        untestable = untestable[indexes]
-    tested = [index for sha in evidence.tallies if (index := range_.find(sha)) is not None]
-    spots = places(range_, belief, tested)
-    return Position(range_, evidence, belief, spots, _worth(range_, spots, untestable, cost, belief.exact))
+    wanted = dict.fromkeys(index for sha in (*in_flight, *evidence.tallies) if (index := range_.find(sha)) is not None)
+    seen = view(range_, belief, list(wanted), worth)
+    worth = np.append(worth[seen.spots.indexes[:-1]], _worth_of_good_end(range_, cost, belief.exact))
+    return Position(range_, seen.belief, seen.spots, seen.sizes, worth)
 
 
-def _worth(range_: Range, spots: Places, untestable: Bools, cost: Cost | None, exact: bool) -> Floats:
-    ends = spots.indexes == GOOD_END
-    worth: Floats = np.append(testable(untestable)[spots.indexes[:-1]], float(bool(range_.goods)))
+def _worth(range_: Range, evidence: Evidence, cost: Cost | None, exact: bool) -> Floats:
+    """By commit. With exact verdicts nobody asks for the bad end."""
+    worth = testable(skipped(range_, evidence))
+    if cost is not None:
+        worth /= np.array([_seconds(cost, sha) for sha in range_.shas])
     if exact:
-        worth[ends | (spots.indexes == len(range_) - 1)] = 0.0
-    if cost is None:
-        return worth
-    shas = [range_.shas[index] for index in spots.indexes[:-1].tolist()]
-    seconds = [max(cost.get(sha, 1.0), 1e-9) for sha in (*shas, *range_.goods[:1])]
-    worth /= np.array(seconds if range_.goods else [*seconds, 1.0])
+        worth[-1] = 0.0
     return worth
+
+
+def _worth_of_good_end(range_: Range, cost: Cost | None, exact: bool) -> float:
+    if exact or not range_.goods:
+        return 0.0
+    return 1.0 / _seconds(cost or {}, range_.goods[0])
+
+
+def _seconds(cost: Cost, sha: str) -> float:
+    return max(cost.get(sha, 1.0), 1e-9)
 
 
 def testable(untestable: Bools) -> Floats:
     """Chance that each commit can be tested. What cannot be built mostly lies in stretches: next to a skipped commit
     the chance is low, and it rises with the distance, the slower the more commits were skipped."""
-    places_ = np.flatnonzero(untestable)
-    if not len(places_):
+    found = np.flatnonzero(untestable)
+    if not len(found):
         return np.ones(len(untestable))
     everywhere = np.arange(len(untestable))
-    after = np.searchsorted(places_, everywhere).clip(0, len(places_) - 1)
-    before = (after - 1).clip(0)
-    apart = np.minimum(np.abs(places_[after] - everywhere), np.abs(places_[before] - everywhere))
-    chance: Floats = apart / (apart + 1.0 + len(places_))
+    later = np.searchsorted(found, everywhere).clip(0, len(found) - 1)
+    earlier = (later - 1).clip(0)
+    apart = np.minimum(np.abs(found[later] - everywhere), np.abs(found[earlier] - everywhere))
+    chance: Floats = apart / (apart + 1.0 + len(found))
     return chance

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from service.search.evidence import Evidence
-from service.search.graph import Bools, Range, mass_below
+from service.search.graph import DENSE, Bools, Range, mass_below
 from service.search.position import Position
 
 #: What a misleading prior may cost on top of plain bisection's worst case.
@@ -18,10 +18,10 @@ def within_budget(range_: Range, evidence: Evidence, at: Position) -> Bools:
     When there is none, the places that split the candidates most evenly.
     """
     spent = sum(1 for sha, tally in evidence.tallies.items() if tally.judged and _counts(range_, sha))
-    left = at.belief.weights > 0
-    below = at.spots.mass(left.astype(float))
-    larger = np.maximum(below, left.sum() - below)
-    extra = plain_depth(at.range_, left) - _log2(float(left.sum()))
+    count = at.sizes.sum()
+    below = at.spots.mass(at.sizes)
+    larger = np.maximum(below, count - below)
+    extra = plain_depth(at.range_) - _log2(count)
     deepest = _budget(range_) - spent - 1 - extra
     allowed: Bools = larger <= 2.0**deepest
     if (allowed & (at.worth > 0)).any():
@@ -31,12 +31,13 @@ def within_budget(range_: Range, evidence: Evidence, at: Position) -> Bools:
     return most_even
 
 
-def plain_depth(range_: Range, left: Bools) -> int:
-    """Probes that plain bisection needs when each answer leaves the larger side. Exact on a line."""
-    count = int(left.sum())
-    if range_.is_line:
-        return _log2(float(count))
-    depth = 0
+def plain_depth(range_: Range) -> int:
+    """Probes that plain bisection needs when each answer leaves the larger side. Exact on a line, too low for a large
+    history that cannot be halved."""
+    count, depth = len(range_), 0
+    if range_.is_line or count > DENSE:
+        return _log2(count)
+    left = np.ones(count, dtype=bool)
     while count > 1:
         below = mass_below(range_, left.astype(float))
         split = np.where(left, np.minimum(below, count - below), -1.0)
@@ -47,7 +48,7 @@ def plain_depth(range_: Range, left: Bools) -> int:
 
 
 def _budget(range_: Range) -> int:
-    return plain_depth(range_, np.ones(len(range_), dtype=bool)) + SPARE
+    return plain_depth(range_) + SPARE
 
 
 def _counts(range_: Range, sha: str) -> bool:

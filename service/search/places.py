@@ -1,0 +1,106 @@
+"""The commits that may be probed, and which candidates each of them would convict.
+
+Small ranges and lines are looked at commit by commit. On large ones a shortlist of commits is chosen, and candidates
+that no commit of the shortlist tells apart are counted as one: all that follows is then small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from service.search.belief import Belief
+from service.search.graph import DENSE, Bools, Floats, Ints, Range, mass_below
+
+#: The good end, among the places to probe: below it lies nothing.
+GOOD_END = -1
+#: So many places are looked at closely on a large range, one bit each of a 64-bit word.
+SHORTLIST = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Commits by index; `rows[k, h]` is 1 when candidate h is the k-th one or its ancestor.
+
+    Without rows the range is a line and every commit is a place. The last place is the good end.
+    """
+
+    indexes: Ints
+    rows: Floats | None
+
+    def mass(self, weights: Floats) -> Floats:
+        """The summed weights at or below each place; for several rows of weights, a row each."""
+        below = np.cumsum(weights, axis=-1) if self.rows is None else weights @ self.rows.T
+        return np.concatenate([below, np.zeros((*below.shape[:-1], 1))], axis=-1)
+
+    def below(self, place: int, width: int) -> Bools:
+        """Which of `width` candidates lie at or below a place."""
+        index = int(self.indexes[place])
+        if index == GOOD_END:
+            return np.zeros(width, dtype=bool)
+        if self.rows is None:
+            return np.arange(width) <= index
+        row: Bools = self.rows[place] > 0
+        return row
+
+    def at(self, index: int) -> int | None:
+        """The place of a commit; None when it is not among them."""
+        found = np.flatnonzero(self.indexes == index)
+        return int(found[0]) if len(found) else None
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """As the choice sees a range: places, and the belief over candidates, or over classes of them with their sizes."""
+
+    spots: Places
+    belief: Belief
+    sizes: Floats
+
+
+def view(range_: Range, belief: Belief, wanted: Sequence[int], worth: Floats) -> View:
+    """`wanted` commits are always among the places; the others are those of most worth for each share of the belief."""
+    n = len(range_)
+    if n <= DENSE:
+        rows = None if range_.is_line else range_.rows
+        return View(Places(np.append(np.arange(n), GOOD_END), rows), belief, (belief.weights > 0).astype(float))
+    chosen = _shortlist(range_, belief, wanted, worth)
+    classes, rows = _line_classes(n, chosen) if range_.is_line else _classes(range_, belief, chosen)
+    _, first = np.unique(classes, return_index=True)
+    weights: Floats = np.bincount(classes, weights=belief.weights).astype(float)
+    sizes: Floats = np.bincount(classes, weights=belief.weights > 0).astype(float)
+    small = Belief(weights, belief.bad_if_good[first], belief.bad_if_bad[first], belief.exact)
+    return View(Places(np.append(chosen, GOOD_END), rows[:, first]), small, sizes)
+
+
+def _shortlist(range_: Range, belief: Belief, wanted: Sequence[int], worth: Floats) -> list[int]:
+    """The wanted commits, the heaviest candidates with a parent, those nearest to half, and some for every share."""
+    mass = mass_below(range_, belief.weights)
+    chosen = dict.fromkeys(wanted[: SHORTLIST // 2])
+    for index in np.argsort(-belief.weights, kind="stable")[:5].tolist():
+        chosen |= dict.fromkeys([index, *range_.parent_lists[index][:1]])
+    half = np.where(worth > 0, np.abs(mass - 0.5), 2.0)
+    chosen |= dict.fromkeys(np.argsort(half, kind="stable")[:6].tolist())
+    shares = SHORTLIST - len(chosen)
+    share = np.minimum((mass * shares).astype(int), shares - 1)
+    order = np.lexsort((np.abs(mass - (share + 0.5) / shares), -worth, share))
+    best = order[np.unique(share[order], return_index=True)[1]]
+    return sorted(chosen | dict.fromkeys(best.tolist()))
+
+
+def _line_classes(n: int, chosen: Sequence[int]) -> tuple[Ints, Floats]:
+    """On a line, classes are the stretches between places."""
+    classes = np.searchsorted(chosen, np.arange(n)).astype(np.int64)
+    return classes, (classes[None, :] <= np.arange(len(chosen))[:, None]).astype(float)
+
+
+def _classes(range_: Range, belief: Belief, chosen: Sequence[int]) -> tuple[Ints, Floats]:
+    """Classes by the places above a candidate, and by what is believed of the rates of error."""
+    masks = np.array(range_.above(chosen), dtype=np.uint64)
+    _, by_mask = np.unique(masks, return_inverse=True)
+    _, by_rates = np.unique(belief.bad_if_bad + 1j * belief.bad_if_good, return_inverse=True)
+    _, classes = np.unique(by_mask * (int(by_rates.max()) + 1) + by_rates, return_inverse=True)
+    bits = np.arange(len(chosen), dtype=np.uint64)[:, None]
+    return classes.astype(np.int64), ((masks[None, :] >> bits) & np.uint64(1)).astype(float)
