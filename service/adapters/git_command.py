@@ -11,6 +11,8 @@ from pathlib import Path
 from git import Git
 from git.exc import GitCommandNotFound
 
+from service.adapters.repository_address import shown
+
 #: After this long a clone or fetch is given up; https and ssh notice a silent peer much earlier.
 NETWORK_LIMIT_S = 2 * 3600
 
@@ -131,5 +133,5 @@ class GitCommand:
                 raise MirrorFailed("git or env is not installed where the service runs") from error
         output = Output(status, out, errors)
         if status in (126, 127) or (status < 0 and "Timeout: the command" not in errors):
-            raise MirrorFailed(f"git {arguments[0]} ended with status {status}: {errors[-500:]}")
+            raise MirrorFailed(f"git {arguments[0]} ended with status {status}: {shown(errors)[-500:]}")
         return output

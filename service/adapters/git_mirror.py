@@ -17,6 +17,9 @@ from service.adapters.git_command import NETWORK_LIMIT_S, GitCommand, MirrorFail
 
 FULL_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _BRANCHES_AND_TAGS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+#: What HEAD means in the source, a branch or not, at the last fetch. The mirror's own HEAD points here.
+_HEAD = "refs/kept/HEAD"
+_NO_HEAD = "couldn't find remote ref HEAD"
 #: Pull requests' refs are left out: they are many times the branches, and a single one can be fetched by its SHA.
 _CLONE = ("clone", "--quiet", "--bare", "--no-local", "--reject-shallow", "--no-recurse-submodules")
 _FETCH = ("fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
@@ -90,23 +93,26 @@ class Mirrors:
             output = self._git(*_CLONE, "--", repo, str(fresh), limit_s=NETWORK_LIMIT_S, held=(held,))
             if output.status != 0:
                 raise git_errors.error_of(repo, output, self._folder)
-            # The address may hold a password; every fetch names it again.
-            self._git("config", "--remove-section", "remote.origin", mirror=fresh)
-            self._git("commit-graph", "write", "--reachable", mirror=fresh)
+            self._settle(repo, fresh)
             fresh.rename(path)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
 
+    def _settle(self, repo: str, fresh: Path) -> None:
+        self._git("update-ref", _HEAD, "HEAD", mirror=fresh)
+        self._git("commit-graph", "write", "--reachable", mirror=fresh)
+        # The address may hold a password; every fetch names it again.
+        for command in (("config", "--remove-section", "remote.origin"), ("symbolic-ref", "HEAD", _HEAD)):
+            if (output := self._git(*command, mirror=fresh)).status != 0:
+                raise git_errors.error_of(repo, output, self._folder)
+
     def _follow(self, repo: str, path: Path, held: int) -> None:
-        head = self._remote_head(repo)
-        wanted = [f"{head.sha}:refs/kept/{head.sha}"] if head.sha and not head.branch else []
-        output = self._fetch(path, held, repo, *_BRANCHES_AND_TAGS, *wanted, prune=True)
+        output = self._fetch(path, held, repo, *_BRANCHES_AND_TAGS, f"+HEAD:{_HEAD}", prune=True)
+        if output.status != 0 and _NO_HEAD in output.errors:
+            self._git("update-ref", "-d", _HEAD, mirror=path)
+            output = self._fetch(path, held, repo, *_BRANCHES_AND_TAGS, prune=True)
         if output.status != 0 or git_errors.SHALLOW.search(output.errors):
             raise git_errors.error_of(repo, output, self._folder)
-        if head.branch:
-            self._git("symbolic-ref", "HEAD", head.branch, mirror=path)
-        elif head.sha:
-            self._git("update-ref", "--no-deref", "HEAD", head.sha, mirror=path)
 
     def _fetch(self, path: Path, held: int, repo: str, *refspecs: str, prune: bool = False) -> Output:
         options = ("--prune",) if prune else ()
@@ -118,22 +124,6 @@ class Mirrors:
                 stale.unlink()
             output = self._git(*command, mirror=path, limit_s=NETWORK_LIMIT_S, held=(held,))
         return output
-
-    def _remote_head(self, repo: str) -> Head:
-        """HEAD does not come with branches, and the default branch may have changed since the clone."""
-        output = self._git("ls-remote", "--symref", "--", repo, "HEAD", limit_s=NETWORK_LIMIT_S)
-        if output.status != 0:
-            raise git_errors.error_of(repo, output, self._folder)
-        fields = [line.split("\t")[0] for line in output.text.splitlines() if line.endswith("\tHEAD")]
-        branches = [field.removeprefix("ref: ") for field in fields if field.startswith("ref: refs/heads/")]
-        shas = [field for field in fields if FULL_SHA.fullmatch(field)]
-        return Head(branches[0] if branches else None, shas[0] if shas else None)
-
-
-@dataclass(frozen=True)
-class Head:
-    branch: str | None
-    sha: str | None
 
 
 @dataclass(frozen=True)

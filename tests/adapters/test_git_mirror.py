@@ -106,6 +106,13 @@ def test_head_follows_the_source_to_another_branch_and_to_none(history: GitHisto
     git(source, "update-ref", "--no-deref", "HEAD", alone)
     history.refresh(str(source))
     assert resolved(history, source, "HEAD") == alone
+    git(source, "symbolic-ref", "HEAD", "refs/heads/unborn")
+    history.refresh(str(source))
+    with pytest.raises(UnknownRef, match="'HEAD'"):
+        resolved(history, source, "HEAD")
+    git(source, "symbolic-ref", "HEAD", "refs/heads/main")
+    history.refresh(str(source))
+    assert resolved(history, source, "HEAD") == git(source, "rev-parse", "main")
 
 
 def test_a_refresh_that_has_all_commits_wanted_does_not_ask_the_source(history: GitHistory, source: Path) -> None:
@@ -171,13 +178,17 @@ def test_a_source_that_goes_away_keeps_its_mirror(history: GitHistory, source: P
     assert history.commits(str(source), [resolved(history, source, "main")])
 
 
-def test_an_empty_repository_has_no_ref_to_name(history: GitHistory, tmp_path: Path) -> None:
-    git(tmp_path, "init", "--quiet", "empty")
-    history.refresh(str(tmp_path / "empty"))
-    history.refresh(str(tmp_path / "empty"))
+def test_an_empty_repository_has_no_ref_to_name_until_it_is_filled(history: GitHistory, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    git(tmp_path, "init", "--quiet", "--initial-branch=main", "empty")
+    history.refresh(str(empty))
+    history.refresh(str(empty))
     with pytest.raises(UnknownRef, match="'HEAD'") as caught:
-        resolved(history, tmp_path / "empty", "HEAD")
+        resolved(history, empty, "HEAD")
     assert "neither branches nor tags" in caught.value.advice
+    first = add(empty)
+    history.refresh(str(empty))
+    assert resolved(history, empty, "HEAD") == first
 
 
 def test_a_shallow_source_is_refused_with_what_to_do(
@@ -363,8 +374,8 @@ def test_threads_and_processes_that_want_one_repository_at_once_clone_it_once(
         _, errors = process.communicate()
         assert process.returncode == 0, errors.decode()
     assert server.commands.count("fetch") == 1
-    # One for the clone, and two for each of the seven that follow, did they not share.
-    assert server.commands.count("ls-refs") < 1 + 2 * 7
+    # One for the clone, and one for each of the seven that follow, did they not share.
+    assert server.commands.count("ls-refs") < 1 + 7
     assert [name.rpartition(".")[2] for name in left(mirrors)] == ["git", "lock"]
 
 
