@@ -16,6 +16,7 @@ STYLES = {
     "good": "green",
     "bad": "red",
     "skip": "yellow",
+    "fault": "yellow",
     "found": "bold green",
     "suspects": "yellow",
     "refused": "red",

@@ -107,16 +107,11 @@ def _suspects(commits: Sequence[CommitView]) -> Table:
 
 
 def _evidence(report: ReportView) -> Table:
-    table = screen.columns("COMMIT", "VERDICT", "PROBE", "WHY", "SUBJECT")
+    table = screen.columns("COMMIT", "VERDICT", "PROBE", "WHY")
     for proof in report.evidence:
         probe = proof.probe
-        table.add_row(
-            screen.sha(probe.sha),
-            screen.styled(probe.verdict or probe.state),
-            probe.id,
-            screen.clean(probe.reason),
-            screen.clean(proof.commit.subject),
-        )
+        why = Text.assemble(screen.clean(probe.reason), "\n", (screen.clean(proof.commit.subject), "dim"))
+        table.add_row(screen.sha(probe.sha), screen.styled(probe.verdict or probe.state), probe.id, why)
     return table
 
 

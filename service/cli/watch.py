@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -30,7 +30,7 @@ class Story:
     told: set[str] = field(default_factory=set)
     faults: dict[str, int] = field(default_factory=dict)
 
-    def news(self, progress: Progress) -> Iterator[Text]:
+    def news(self, progress: Progress) -> Iterator[RenderableType]:
         report = progress.report
         yield from self._beginning(report)
         yield from self._faults(progress.probes)
@@ -54,11 +54,10 @@ class Story:
             self.told.add(key)
             yield Text(screen.clean(line), style="bold")
 
-    def _faults(self, probes: tuple[ProbeView, ...]) -> Iterator[Text]:
+    def _faults(self, probes: tuple[ProbeView, ...]) -> Iterator[Table]:
         for probe in probes:
             for fault in probe.faults[self.faults.get(probe.id, 0) :]:
-                said = screen.clean(f"{fault.kind}: {fault.message}")
-                yield Text(f"  #{probe.number:<3} {probe.sha[:10]}  fault of the node: {said}", "yellow")
+                yield _line(probe, "fault", f"of the node, not of the commit: {fault.message}")
             self.faults[probe.id] = len(probe.faults)
 
 
@@ -127,18 +126,21 @@ def _follow_live(out: Console, changes: Iterator[Progress]) -> ReportView:
     return progress.report
 
 
-def _verdict(probe: ProbeView) -> Text:
-    took = screen.between(probe.started_at, probe.finished_at)
+def _line(probe: ProbeView, word: str, said: str, took: str = "") -> Table:
+    """One line; where it is too long for the terminal, what is said goes on below itself."""
+    line = Table.grid(padding=(0, 2, 0, 0))
+    for width in (5, 10, 5):
+        line.add_column(no_wrap=True, min_width=width)
+    line.add_column(overflow="fold")
+    line.add_column(no_wrap=True, style="dim")
+    line.add_row(Text(f"  #{probe.number}"), screen.sha(probe.sha), screen.styled(word), screen.clean(said), took)
+    return line
+
+
+def _verdict(probe: ProbeView) -> Table:
     end = f"{probe.purpose}: " if probe.purpose is not Purpose.SEARCH else ""
-    verdict = str(probe.verdict)
-    return Text.assemble(
-        f"  #{probe.number:<3} ",
-        screen.sha(probe.sha),
-        "  ",
-        (f"{verdict:<5}", screen.STYLES.get(verdict, "")),
-        screen.clean(f" {end}{probe.reason}"),
-        (f"  {took}" if took else "", "dim"),
-    )
+    took = screen.between(probe.started_at, probe.finished_at)
+    return _line(probe, str(probe.verdict), f"{end}{probe.reason}", took)
 
 
 def _in_flight(probes: tuple[ProbeView, ...]) -> Table:

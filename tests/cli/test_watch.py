@@ -35,19 +35,19 @@ def test_each_verdict_is_a_line_when_no_terminal_reads(terminal: Terminal, flow:
         assert next(lines) == "good v1 .. bad main: 8 candidates"
         assert next(lines) == "note: a merge base is used"
         flow.judge(flow.plan(id, 8, Purpose.BAD_END), Verdict.BAD, "script ended with exit status 1")
-        assert next(lines) == f"  #1   {sha(8)[:10]}  bad   bad end: script ended with exit status 1  1.5 s"
+        assert next(lines) == f"  #1   {sha(8)[:10]}  bad    bad end: script ended with exit status 1  1.5 s"
         assert next(lines) == "  1 probe done"
         end = flow.plan(id, 0, Purpose.GOOD_END)
         flow.fault(end, Fault("no-gpu", "no card is free"))
-        assert next(lines) == f"  #2   {sha(0)[:10]}  fault of the node: no-gpu: no card is free"
+        assert next(lines) == f"  #2   {sha(0)[:10]}  fault  of the node, not of the commit: no card is free"
         flow.judge(flow.probe(end.id), Verdict.GOOD, "script passed")
-        assert next(lines) == f"  #2   {sha(0)[:10]}  good  good end: script passed  1.5 s"
+        assert next(lines) == f"  #2   {sha(0)[:10]}  good   good end: script passed  1.5 s"
         assert next(lines) == "  2 probes done"
         flow.search(id, 8, 3.0)
         probe = flow.plan(id, 4)
         flow.kept[id] = flow.change(id, "narrowed", candidates_left=4, expected_probes=2.0)
         flow.judge(probe, Verdict.GOOD, "script passed")
-        assert next(lines) == f"  #3   {sha(4)[:10]}  good  script passed  1.5 s"
+        assert next(lines) == f"  #3   {sha(4)[:10]}  good   script passed  1.5 s"
         assert next(lines) == "  4 of 8 candidates left, 3 probes done, about 2 to come"
         flow.find(id, 5)
         rest = list(lines)
