@@ -66,7 +66,7 @@ class Sources:
                 fetched = why
         raise NodeFault(
             "source",
-            f"commit {source.sha} could not be brought to this node from {redacted(source.repo)}: {redacted(fetched or '')}",
+            f"commit {source.sha} could not be brought here from {redacted(source.repo)}: {redacted(fetched or '')}",
             "Check that the node may read the repository, and that the commit is still in it.",
         )
 
@@ -90,9 +90,7 @@ class Sources:
         self.folder.mkdir(parents=True, exist_ok=True)
         said = self._git(["init", "--quiet", "--bare", "--template=", str(path)], stop)
         if said is not None:
-            raise NodeFault(
-                "source", f"git could not make {path}: {said}", "Check that git is installed and work_dir writable."
-            )
+            raise NodeFault("source", f"git could not make {path}: {said}", "Is git installed, and work_dir writable?")
 
     @contextlib.contextmanager
     def _locked(self, repo: str, stop: Stop) -> Iterator[Path]:

@@ -1,4 +1,4 @@
-"""What a build must leave: exactly one wheel, with a valid name, that is a zip which unpacks nowhere but where it should."""
+"""What a build must leave: exactly one wheel, validly named, whose members unpack nowhere but where they should."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def take(folder: Path, into: Path) -> Path:
     except OSError as error:
         raise NoWheel("the build removed the folder that $FIRSTBAD_OUT names") from error
     try:
-        names = sorted(name for name in os.listdir(handle) if name.endswith(".whl"))
+        names = sorted(name for name in os.listdir(handle) if name.endswith(".whl"))  # noqa: PTH208 (of a handle)
         if len(names) != 1:
             left = "no wheel" if not names else f"{len(names)} wheels ({', '.join(map(ascii, names[:5]))})"
             raise NoWheel(f"the build left {left} in $FIRSTBAD_OUT; exactly one is needed")

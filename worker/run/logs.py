@@ -33,7 +33,8 @@ def assemble(job: Job, total: int | None, cap: int) -> KeptLog:
     head = _part(job, "log", cap)
     tail = (_part(job, "log.1", cap) + _part(job, "log.2", cap))[-max(cap // 2, 1) :]
     known = _raw(head) + _raw(tail)
-    total = max(total if total is not None else _count(job), known if not tail else 0)
+    if total is None:
+        total = max(_count(job), known)
     cut = total > known and bool(tail)
     if cut:
         tail = _from_line(tail)

@@ -12,6 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
+import psutil
+
 from worker.errors import fault_of
 from worker.run import cgroups
 from worker.run import job as jobs
@@ -145,10 +147,20 @@ class ProcessSandbox:
         except OSError as error:
             raise fault_of(error, f"starting {command[0]}") from error
         assert process.stdin is not None
-        with process.stdin:
-            end = process.terminate if plain else process.kill
-            with stop.calling(end):
-                return process.wait()
+        with process.stdin, stop.calling(process.terminate if plain else lambda: end(process)):
+            return process.wait()
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Kills the first process inside. The sandbox ends after it, and it ends only after all the others inside."""
+    try:
+        inside = psutil.Process(process.pid).children()
+        for child in inside:
+            child.kill()
+    except psutil.NoSuchProcess:
+        inside = []
+    if not inside:
+        process.kill()
 
 
 def _trial(uid: int | None) -> dict[str, Any]:

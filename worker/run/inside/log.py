@@ -40,6 +40,7 @@ class Log:
         self.pending_size = 0
         self.tail_size = 0
         self.flushed = time.monotonic()
+        self.broken: OSError | None = None  # why nothing can be written any more
 
     def add(self, data: bytes) -> None:
         self.total += len(data)
@@ -82,8 +83,11 @@ class Log:
         room = self.half - self.head_size
         fits = len(text) if len(text) <= room else text.rfind(b"\n", 0, room) + 1
         if fits:
-            write(self.head, text[:fits])
             self.head_size += fits
+            try:
+                write(self.head, text[:fits])
+            except OSError as error:
+                self.broken = error
         if fits == len(text):
             return None
         self.full = True
@@ -103,10 +107,17 @@ class Log:
         return FLUSH_S - (time.monotonic() - self.flushed) if self.pending else 3600.0
 
     def flush(self) -> None:
-        """Puts the tail on disk, on two files in turn, so that the last half of the cap is always there."""
         self.flushed = time.monotonic()
-        if not self.pending:
-            return
+        try:
+            if self.pending:
+                self.to_disk()
+        except OSError as error:
+            self.broken = error
+        self.pending.clear()
+        self.pending_size = 0
+
+    def to_disk(self) -> None:
+        """Puts the tail on two files in turn, so that the last half of the cap is always there."""
         old, new = os.path.join(self.folder, "log.1"), os.path.join(self.folder, "log.2")
         if self.tail_size < 0:
             remove(old)
@@ -118,7 +129,6 @@ class Log:
         with open(new, "ab") as tail:
             while self.pending:
                 self.tail_size += tail.write(render(self.pending.popleft()))
-        self.pending_size = 0
         with open(os.path.join(self.folder, "log.bytes"), "w") as count:
             count.write(str(self.total))
 

@@ -18,6 +18,7 @@ LOOPBACK = b"lo"
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 PR_SET_CHILD_SUBREAPER = 36
 ENOSPC, EDQUOT = 28, 122
+RESERVED = 16 * 1024
 UNTAR = """
 import sys, tarfile
 with tarfile.open(sys.argv[1]) as archive:
@@ -158,17 +159,31 @@ def load(path: str) -> dict[str, Any]:
     return dict(scan(Context)(text, 0)[0])
 
 
+def node_fault(error: OSError) -> dict[str, str]:
+    full = error.errno in (ENOSPC, EDQUOT)
+    return {"kind": "disk-full" if full else "sandbox", "message": str(error), "advice": "Look at the node's disk."}
+
+
+def reserve(out: str) -> None:
+    """Space for the outcome, which must be told also when the reproduction has filled the disk."""
+    with open(os.path.join(out, "outcome.new"), "w") as file:
+        file.write(" " * RESERVED)
+
+
 def finish(run: Run, facts: dict[str, Any], out: str) -> None:
     """Ends the log and writes the outcome, whole or not at all."""
     run.leave()
     phase = run.phase
     run.drain()
+    if run.log.broken is not None and facts["fault"] is None:
+        facts["fault"] = node_fault(run.log.broken)
     facts.update(ended_in=phase, ready=run.ready, phases=run.phases, began=run.began, facts=run.facts)
     facts.update(bytes=run.log.total, failure_seen=run.log.failure_seen, python=sys.version.split()[0])
     import json  # was imported while the reproduction ran
 
-    with open(os.path.join(out, "outcome.new"), "w", encoding="utf-8") as file:
-        json.dump(facts, file)
+    with open(os.path.join(out, "outcome.new"), "r+", encoding="utf-8") as file:
+        file.write(json.dumps(facts))
+        file.truncate()
     os.replace(os.path.join(out, "outcome.new"), os.path.join(out, "outcome.json"))
 
 
@@ -178,6 +193,7 @@ def main(root: str) -> None:
     order = load(os.path.join(root, "in", "order.json"))
     prepare(order)
     facts: dict[str, Any] = {"exit_status": None, "signal": None, "timed_out": False, "fault": None}
+    reserve(out)
     run = Run(order, out)
     try:
         facts["exit_status"], facts["signal"] = Phases(root, run).perform()
@@ -188,6 +204,5 @@ def main(root: str) -> None:
         kind, message, advice = fault.args
         facts["fault"] = {"kind": kind, "message": message, "advice": advice}
     except OSError as error:
-        kind = "disk-full" if error.errno in (ENOSPC, EDQUOT) else "sandbox"
-        facts["fault"] = {"kind": kind, "message": str(error), "advice": ""}
+        facts["fault"] = node_fault(error)
     finish(run, facts, out)
