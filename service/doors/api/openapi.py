@@ -21,7 +21,7 @@ bad: main
 serve:
   command: tinyserve serve --num_speculative_tokens 2
   ready: {http: /health, within: 2m}
-failure: "capture sizes must be multiples of 3"
+failure: supports graph capture of uniform decode batches only
 """
 
 

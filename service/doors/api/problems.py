@@ -29,6 +29,7 @@ MEANINGS: Mapping[int, str] = {
     422: "Something in the request cannot be used; `field` names it.",
     500: "firstbad failed; its log says why.",
 }
+_ORDER = ("type", "title", "status", "detail", "instance", "field", "value", "advice", "errors")
 _SLUGS: Mapping[int, str] = {
     409: "conflict",
     413: "too-large",
@@ -52,7 +53,8 @@ def install(app: FastAPI) -> None:
 
 def response(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
     """ASCII on the wire: half a surrogate pair that a user sent can still be quoted back."""
-    text = json.dumps(problem.model_dump(mode="json", exclude_defaults=True), ensure_ascii=True)
+    members = problem.model_dump(mode="json", exclude_defaults=True)
+    text = json.dumps({name: members[name] for name in _ORDER if name in members}, ensure_ascii=True)
     return Response(text, problem.status, dict(headers or {}), MEDIA_TYPE)
 
 
