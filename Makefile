@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+COMPILER := $(if $(shell command -v cc),,.venv/compiler/cc)
 
 .PHONY: demo test lint format lock bench bench-search setup clean
 
@@ -18,8 +19,16 @@ $(READY): requirements.lock pyproject.toml
 	@VIRTUAL_ENV=.venv $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(READY)
-	@$(BIN)/python -m examples.demo
+demo: $(READY) $(COMPILER)
+	@$(BIN)/python -m examples.demo $(ARGS)
+
+# The example holds C. Where there is no C compiler, one from a wheel serves.
+.venv/compiler/cc: requirements-compiler.lock | $(READY)
+	@echo "no C compiler here: taking the one in the ziglang wheel (about 400 MB on disk)"
+	@VIRTUAL_ENV=.venv $(BIN)/uv pip install --quiet --require-hashes --target .venv/compiler -r requirements-compiler.lock
+	@printf '#!/bin/sh\nZIG_GLOBAL_CACHE_DIR="$${UV_CACHE_DIR:-$$HOME}/zig" exec "%s" cc "$$@"\n' \
+	  "$(CURDIR)/.venv/compiler/ziglang/zig" > $@
+	@chmod +x $@
 
 test: $(READY)
 	$(BIN)/python -m pytest $(ARGS)

@@ -7,12 +7,14 @@ machine; ratios are of pairs. Printed as well: the time from one verdict to the 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +22,7 @@ from pathlib import Path
 from examples.demo import Service
 from examples.generate import Example, Options, generate
 from service.client import Client
+from service.doors.api.views import ProbeView
 
 QUIET = {
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -67,14 +70,16 @@ def _compare(client: Client, example: Example, script: str, folder: Path, pairs:
 
 
 def _script(example: Example) -> str:
-    """Tells good from bad by the one line of source that the first bad commit changed; runs nothing."""
-    changed = _git(example.path, "diff", "--unified=0", f"{example.first_bad}^", example.first_bad)
-    file = next(line[6:] for line in changed.splitlines() if line.startswith("+++ b/") and line.endswith(".py"))
-    before = _git(example.path, "show", f"{example.first_bad}^:{file}").splitlines()
-    after = set(_git(example.path, "show", f"{example.bad}:{file}").splitlines())
-    good = set(_git(example.path, "show", f"{example.good}:{file}").splitlines())
-    marker = next(line.strip() for line in before if line in good and line not in after and len(line.strip()) > 12)
-    return f"grep -qF -- {_quoted(marker)} {file}\n"
+    """Looks for a line of source that the first bad commit removed, and that good has and bad has not."""
+    changed = _git(example.path, "diff", "--unified=0", "--no-renames", f"{example.first_bad}^", example.first_bad)
+    for part in changed.split("diff --git a/")[1:]:
+        file = part.split(" ", 1)[0]
+        removed = [line[1:].strip() for line in part.splitlines() if line.startswith("-") and line[1:2] == " "]
+        good, bad = (_git(example.path, "show", f"{end}:{file}") for end in (example.good, example.bad))
+        for line in removed:
+            if len(line) > 12 and line in good and line not in bad:
+                return f"grep -qF -- {_quoted(line)} {file}\n"
+    raise AssertionError("the first bad commit removed no line that tells good from bad")
 
 
 def _by_git(example: Example, script: str, clone: Path) -> Run:
@@ -97,10 +102,13 @@ def _by_service(client: Client, example: Example, script: str, width: int) -> Ru
     assert found.answer is not None and [commit.sha for commit in found.answer.commits] == [example.first_bad], found
     probes = client.probes(id)
     wall = _at(found.ended_at) - _at(found.created_at)
-    starts = [_at(probe.started_at) for probe in probes[1:]]
-    ends = [_at(probe.finished_at) for probe in probes[:-1]]
-    gaps = tuple(start - end for start, end in zip(starts, ends, strict=True)) if width == 1 else ()
-    return Run(wall, len(probes), gaps)
+    return Run(wall, len(probes), _gaps(probes) if width == 1 else ())
+
+
+def _gaps(probes: Sequence[ProbeView]) -> tuple[float, ...]:
+    """One probe at a time: from each verdict to the start of the next."""
+    pairs = itertools.pairwise(probes)
+    return tuple(_at(after.started_at) - _at(before.finished_at) for before, after in pairs)
 
 
 def _git(where: Path, *arguments: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,8 @@ import yaml
 from examples.generate import Options, generate, request
 
 FIRSTBAD = Path(sys.executable).with_name("firstbad")
+#: The C compiler that `make demo` fetches where the machine has none.
+COMPILER = Path(sys.prefix, "compiler", "cc")
 
 
 def main() -> int:
@@ -52,6 +55,8 @@ def _request(folder: Path, sandbox: str, image: str | None, width: int) -> Path:
     example = generate(repository, Options())
     made = request(example)
     made.update(sandbox=sandbox, width=width, **({"image": image} if image else {}))
+    if COMPILER.exists() and sandbox == "process":
+        made["env"] = {"CC": str(COMPILER)}
     document.write_text(yaml.safe_dump(made, sort_keys=False, width=100))
     return document
 
@@ -66,7 +71,11 @@ class Service:
 
     def __enter__(self) -> str:
         with self._log.open("w") as log:
-            self._process = subprocess.Popen(self._command, stdout=log, stderr=log, start_new_session=True)
+            # A sandbox sees of this machine what the system brings, and what the operator adds.
+            environment = {**os.environ, **({"FIRSTBAD_VISIBLE": str(COMPILER.parent)} if COMPILER.exists() else {})}
+            self._process = subprocess.Popen(
+                self._command, stdout=log, stderr=log, env=environment, start_new_session=True
+            )
         pause = threading.Event()
         while not self._answers():
             if self._process.poll() is not None:
