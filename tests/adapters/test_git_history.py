@@ -288,7 +288,12 @@ def test_a_range_of_any_history_is_the_ancestors_of_bad_without_those_of_good(
     history: GitHistory, tmp_path_factory: pytest.TempPathFactory, parents: list[list[int]], data: st.DataObject
 ) -> None:
     path = tmp_path_factory.mktemp("any")
-    shas = build_repository(path, [NewCommit(str(index), parents=mine) for index, mine in enumerate(parents)])
+    dates = st.lists(st.integers(0, 9), min_size=len(parents), max_size=len(parents))
+    commits = [
+        NewCommit(str(index), mine, at=at)
+        for index, (mine, at) in enumerate(zip(parents, data.draw(dates), strict=True))
+    ]
+    shas = build_repository(path, commits)
     git(path, "update-ref", "refs/heads/all", shas[-1])
     for index, sha in enumerate(shas):
         git(path, "update-ref", f"refs/heads/b{index}", sha)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -141,6 +142,7 @@ def test_refs_of_pull_requests_stay_away_but_their_commits_come_when_named(histo
     assert "pull" not in git(mirror, "for-each-ref")
     assert resolved(history, source, pull) == pull
     history.refresh(str(source))
+    git(mirror, "gc", "--quiet", "--prune=now")
     assert resolved(history, source, pull[:12]) == pull
 
 
@@ -219,6 +221,8 @@ def test_a_grafted_source_is_refused_and_a_replaced_commit_is_the_real_one(
     head, root = git(source, "rev-parse", "main"), git(source, "rev-list", "--max-parents=0", "main")
     git(source, "replace", "--graft", head, root)
     assert git(source, "rev-list", "--count", "main") == "2"
+    history.refresh(str(source))
+    git(Path(history.mirror(str(source))), "replace", "--graft", head, root)
     assert len(history.range(str(source), (root,), head)) == 4
     git(source, "replace", "-d", head)
     (source / ".git" / "info").mkdir(exist_ok=True)
@@ -254,6 +258,7 @@ def test_neither_the_users_settings_nor_hooks_nor_a_hooks_environment_matter(
     monkeypatch.setenv("GIT_OBJECT_DIRECTORY", str(tmp_path / "not-here"))
     monkeypatch.setenv("GIT_INDEX_FILE", "/dev/null/x")
     history.refresh(str(source))
+    shutil.copytree(hooks, Path(history.mirror(str(source))) / "hooks", dirs_exist_ok=True)
     newer = add(source)
     history.refresh(str(source))
     assert resolved(history, source, "main") == newer
