@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,6 +45,10 @@ class Commands(TyperGroup):
             # The reader has had enough; nothing is left to flush at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(Status.OK) from None
+        except OSError as error:
+            where = error.filename or "standard output"
+            told = CommandError(f"{where}: {(error.strerror or str(error)).lower()}", status=Status.FAILED)
+            raise typer.Exit(complain(told)) from None
 
 
 app = typer.Typer(
@@ -50,7 +56,6 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    help="Finds the one commit that broke it: give a good commit, a bad one, and how to see the failure.",
     epilog=status.HELP,
 )
 
@@ -66,6 +71,9 @@ def complain(error: CommandError) -> Status:
 
 def main() -> None:
     """Errors of usage are told in our own way, in a line or two."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         code = app(standalone_mode=False)
     except typer.TyperException as error:
@@ -75,6 +83,21 @@ def main() -> None:
     except typer.Abort:
         code = Status.INTERRUPTED
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        screen.console().print(f"firstbad {version('firstbad')}")
+        raise typer.Exit
+
+
+@app.callback()
+def firstbad(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Finds the one commit that broke it: give a good commit, a bad one, and how to see the failure."""
 
 
 @app.command()

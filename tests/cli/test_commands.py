@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import pty
@@ -7,12 +8,16 @@ import socket
 import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
+from service.cli.commands import up
 from service.domain.bisection import Answer, Problem
 from service.domain.evidence import Verdict
 from service.domain.lifecycle import BisectionState
+from service.settings import Settings
 from tests.api.requests import SUBMISSION
 from tests.cli.conftest import Terminal
 from tests.fakes.flow import FakeFlow, commit, sha
@@ -231,6 +236,41 @@ def test_up_with_a_setting_that_cannot_be_used_names_it(terminal: Terminal) -> N
     done = terminal.with_env(FIRSTBAD_SWEEP_S="often").run("up", "--home", str(terminal.folder / "home"))
     assert (done.status, done.out) == (2, "")
     assert done.err.startswith("firstbad: FIRSTBAD_SWEEP_S: ")
+
+
+def test_what_up_takes_for_granted_is_what_the_settings_do() -> None:
+    defaults = {name: given.default for name, given in inspect.signature(up).parameters.items()}
+    assert defaults == {name: Settings.model_fields[name].default for name in defaults}
+
+
+def test_up_in_a_folder_that_cannot_be_made_says_so(terminal: Terminal) -> None:
+    (terminal.folder / "file").write_text("")
+    done = terminal.run("up", "--home", str(terminal.folder / "file" / "home"), "--port", "0")
+    assert (done.status, done.out, len(done.err.splitlines())) == (3, "", 1)
+    assert str(terminal.folder / "file") in done.err
+
+
+def test_a_full_disk_is_told_without_a_traceback(terminal: Terminal, flow: FakeFlow) -> None:
+    id = ended(flow, BisectionState.FOUND)
+    for arguments in (["show", id], ["list", "--json"], ["logs", f"{id}.1"]):
+        with Path("/dev/full").open("wb") as full:
+            process = terminal.start(*arguments, stdout=full)
+            assert process.communicate(timeout=60)[1] == b"firstbad: standard output: no space left on device\n"
+            assert process.returncode == 3
+
+
+def test_a_terminal_that_knows_few_letters_gets_what_it_can_show(terminal: Terminal, flow: FakeFlow) -> None:
+    id = flow.submit(SUBMISSION, "test").id
+    flow.look_up(id, 8)
+    flow.history[sha(5)] = commit(5, "Sch\N{LATIN SMALL LETTER O WITH DIAERESIS}n")
+    flow.find(id, 5)
+    process = terminal.with_env(PYTHONIOENCODING="ascii").start("show", id)
+    out, err = process.communicate(timeout=60)
+    assert (b"Sch?n" in out, err, process.returncode) == (True, b"", 0)
+
+
+def test_the_version_is_printed(terminal: Terminal) -> None:
+    assert terminal.run("--version").out == f"firstbad {version('firstbad')}\n"
 
 
 def test_no_command_prints_the_help(terminal: Terminal) -> None:
