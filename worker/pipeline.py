@@ -82,7 +82,7 @@ class Pipeline:
                 "check": reproduction.check,
                 "failure": reproduction.failure,
             }
-            labels = {"bisection": order.bisection, "probe": order.probe}
+            labels = {"kind": "probe", "bisection": order.bisection, "probe": order.probe}
             run = self._run(order, sandbox, job, stop, work, labels, began)
             last = "script" if reproduction.script is not None else "check"
             return self._outcome(run, f"logs/{order.probe}.{order.attempt}.log", last, reproduction.failure)
@@ -92,7 +92,9 @@ class Pipeline:
         sandbox = self._sandbox(order.sandbox)
         with self._job(f"build-{order.key}.{order.attempt}", sandbox) as job:
             self.sources.archive(order.source, job.inputs / "tree.tar", stop)
-            run = self._run(order, sandbox, job, stop, {"build": order.command}, {"build": order.key}, began)
+            run = self._run(
+                order, sandbox, job, stop, {"build": order.command}, {"kind": "build", "build": order.key}, began
+            )
             path = f"logs/{order.key}.{order.attempt}.log"
             if run.exit_status == 0:
                 try:

@@ -1,0 +1,106 @@
+"""What only the docker sandbox has."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.worker.bench import Background, Bench
+from tests.worker.conftest import eventually, pipeline
+from worker.contract import Sandbox
+from worker.run.stop import CANCELLED
+
+
+@pytest.fixture
+def docker_bench(tmp_path: Path, image: str, repository: tuple[Path, tuple[str, ...]]) -> Bench:
+    return Bench(pipeline(tmp_path, node=f"node-{tmp_path.name}"), *repository, Sandbox(kind="docker", image=image))
+
+
+def containers(bench: Bench) -> list[str]:
+    command = ["docker", "ps", "--all", "--quiet", "--filter", f"label=firstbad.node={bench.pipeline.node}"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+
+def inspect(container: str, template: str) -> str:
+    command = ["docker", "inspect", "--format", template, container]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_missing_image_is_a_fault_that_says_what_to_do(docker_bench: Bench) -> None:
+    docker_bench.sandbox = Sandbox(kind="docker", image="firstbad-none:1")
+    fault = docker_bench.probe("true").fault
+    assert fault is not None and fault.kind == "image"
+    assert "firstbad-none:1" in fault.message and "docker pull firstbad-none:1" in fault.advice
+    assert containers(docker_bench) == [] and docker_bench.left() == []
+
+
+def test_an_image_without_python_is_a_fault_that_says_so(docker_bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    subprocess.run(f"tar -C {tmp_path}/empty -c . | docker import - firstbad-test-empty:latest", shell=True, check=True)
+    docker_bench.sandbox = Sandbox(kind="docker", image="firstbad-test-empty:latest")
+    fault = docker_bench.probe("true").fault
+    subprocess.run(["docker", "rmi", "--force", "firstbad-test-empty:latest"], capture_output=True)
+    assert fault is not None and (fault.kind, "python3" in fault.message) == ("image", True), fault
+    assert containers(docker_bench) == []
+
+
+def test_no_image_at_all_is_a_fault(docker_bench: Bench) -> None:
+    docker_bench.sandbox = Sandbox(kind="docker")
+    fault = docker_bench.probe("true").fault
+    assert fault is not None and fault.kind == "order"
+
+
+def test_a_container_is_labelled_and_has_nothing_it_does_not_need(docker_bench: Bench) -> None:
+    probe = Background(docker_bench, docker_bench.order("sleep 600"))
+    eventually(lambda: containers(docker_bench))
+    (container,) = containers(docker_bench)
+    labels = inspect(container, "{{json .Config.Labels}}")
+    facts = inspect(container, "{{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}} {{.HostConfig.SecurityOpt}}")
+    probe.stop.press(CANCELLED)
+    assert probe.finished() is None
+    assert f'"firstbad.probe":"{probe.order.probe}"' in labels and '"firstbad.attempt":"1"' in labels
+    assert '"firstbad.bisection":"b1"' in labels and '"firstbad.kind":"probe"' in labels
+    assert facts == "true [ALL] [no-new-privileges:true]"
+    assert containers(docker_bench) == []
+
+
+def test_a_container_that_someone_removes_is_a_fault(docker_bench: Bench) -> None:
+    probe = Background(docker_bench, docker_bench.order("sleep 600"))
+    eventually(lambda: containers(docker_bench))
+    subprocess.run(["docker", "rm", "--force", *containers(docker_bench)], check=True, capture_output=True)
+    result = probe.finished()
+    assert result is not None and result.fault is not None and result.fault.kind in ("sandbox", "engine")
+    assert docker_bench.left() == []
+
+
+def test_the_containers_of_a_killed_worker_are_removed(docker_bench: Bench, image: str) -> None:
+    label = f"firstbad.node={docker_bench.pipeline.node}"
+    subprocess.run(["docker", "run", "--detach", "--label", label, image, "sleep", "600"], check=True)
+    subprocess.run(["docker", "create", "--label", label, image, "true"], check=True)
+    other = subprocess.run(
+        ["docker", "create", "--label", "firstbad.node=other", image, "true"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    assert docker_bench.pipeline.sandboxes["docker"].remove_orphans() == 2
+    assert containers(docker_bench) == []
+    subprocess.run(["docker", "rm", other], check=True, capture_output=True)
+
+
+def test_a_bridge_reaches_out_and_has_its_own_ports(docker_bench: Bench) -> None:
+    outcome = docker_bench.outcome("cat /proc/net/dev; echo $FIRSTBAD_COMMIT", network="bridge")
+    assert any("eth0" in line for line in docker_bench.text(outcome))
+
+
+def test_the_images_own_variables_are_kept(docker_bench: Bench) -> None:
+    outcome = docker_bench.outcome("echo $PATH; whoami || id -u")
+    assert docker_bench.text(outcome)[0] == "/usr/local/bin:/usr/bin:/bin"
+
+
+def test_the_image_is_named_by_its_digest(docker_bench: Bench, image: str) -> None:
+    environment = docker_bench.outcome("true").environment
+    assert environment["image"] == image
+    assert environment["image_id"] == inspect(image, "{{.Id}}")

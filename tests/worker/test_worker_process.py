@@ -1,0 +1,331 @@
+"""The worker as its own process, between a real Redis and real sandboxes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import celery
+import pytest
+
+from tests.conftest import needs
+from tests.worker.bench import Bench, running
+from tests.worker.conftest import Broker, eventually
+from worker.contract import (
+    VERSION,
+    ProbeOrder,
+    ProbeResult,
+    Queue,
+    Task,
+    cancel_key,
+    lease_key,
+    sent_key,
+    taken_key,
+)
+from worker.tasks import make_app
+
+
+@dataclass
+class Node:
+    """A worker process, and the service's side of the queue."""
+
+    broker: Broker
+    work_dir: Path
+    log: Path
+    settings: dict[str, str] = field(default_factory=dict)
+    process: subprocess.Popen[bytes] | None = None
+    heard: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    def start(self, **popen: Any) -> None:
+        settings = {
+            "FIRSTBAD_REDIS_URL": self.broker.url,
+            "FIRSTBAD_WORK_DIR": str(self.work_dir),
+            "FIRSTBAD_NODE": "node-1",
+            "FIRSTBAD_SANDBOXES": "process",
+            "FIRSTBAD_ALLOW_FILE_REPOS": "true",
+            **self.settings,
+        }
+        with self.log.open("ab") as log:
+            env = {**os.environ, **settings}
+            self.process = subprocess.Popen([sys.executable, "-m", "worker"], env=env, stdout=log, stderr=log, **popen)
+
+    def ready(self) -> None:
+        self.start()
+        self.next(Task.NODE, event="booted")
+
+    def end(self, number: int = signal.SIGTERM, seconds: float = 30.0) -> int:
+        assert self.process is not None
+        self.process.send_signal(number)
+        return self.process.wait(seconds)
+
+    def app(self) -> celery.Celery:
+        return make_app(self.broker.url)
+
+    def send(self, order: ProbeOrder, **changed: Any) -> None:
+        message = {**order.model_dump(mode="json"), **changed}
+        self.broker.client().set(sent_key("probe", order.probe, order.attempt), "1")
+        self.app().send_task(Task.PROBE, args=[message], queue=Queue.PROBE, ignore_result=True)
+
+    def listen(self, seconds: int = 1) -> bool:
+        got = self.broker.client().brpop([Queue.CONTROL], timeout=seconds)
+        if got is not None:
+            message = json.loads(got[1])
+            body = json.loads(base64.b64decode(message["body"]))
+            self.heard.append((message["headers"]["task"], body[0][0]))
+        return got is not None
+
+    def next(self, task: str, **wanted: Any) -> dict[str, Any]:
+        """The next message of that kind, each once."""
+
+        def found() -> list[tuple[str, dict[str, Any]]]:
+            self.listen()
+            return matching()
+
+        def matching() -> list[tuple[str, dict[str, Any]]]:
+            return [each for each in self.heard if each[0] == task and wanted.items() <= each[1].items()]
+
+        if not matching():
+            eventually(found)
+        first = matching()[0]
+        self.heard.remove(first)
+        return first[1]
+
+    def result(self, probe: str) -> ProbeResult:
+        return ProbeResult.model_validate(self.next(Task.PROBED, probe=probe))
+
+
+@pytest.fixture
+def node(broker: Broker, tmp_path: Path) -> Iterator[Node]:
+    needs("bwrap")
+    found = Node(broker, tmp_path / "node", tmp_path / "worker.log")
+    yield found
+    if found.process is not None and found.process.poll() is None:
+        found.process.kill()
+        found.process.wait()
+
+
+def test_an_order_is_answered(node: Node, process_bench: Bench) -> None:
+    node.ready()
+    order = process_bench.order("cat hello.txt")
+    node.send(order)
+    started = node.next(Task.STARTED)
+    assert (started["kind"], started["id"], started["attempt"], started["node"]) == ("probe", order.probe, 1, "node-1")
+    result = node.result(order.probe)
+    assert result.outcome is not None and result.outcome.exit_status == 0
+    client = node.broker.client()
+    assert not client.exists(sent_key("probe", order.probe, 1))
+    eventually(lambda: not client.exists(lease_key("probe", order.probe, 1)))
+
+
+def test_a_node_says_when_it_comes_what_it_can_and_when_it_leaves(node: Node) -> None:
+    node.start()
+    booted = node.next(Task.NODE, event="booted")
+    assert booted["slots"] == 1
+    assert "pid" in booted["facts"]["process.isolation"]
+    assert node.end() == 0
+    assert node.next(Task.NODE, event="left")["node"] == "node-1"
+
+
+def test_a_second_delivery_is_dropped(node: Node, process_bench: Bench) -> None:
+    node.ready()
+    first, last = process_bench.order("echo once >> /dev/null"), process_bench.order("true")
+    for order in (first, first, first, last):
+        node.send(order)
+    node.result(last.probe)
+    assert [each["probe"] for task, each in node.heard if task == Task.PROBED] == [first.probe]
+
+
+def test_an_order_that_was_cancelled_in_the_queue_is_dropped(node: Node, process_bench: Bench) -> None:
+    dropped, last = process_bench.order("true"), process_bench.order("true")
+    node.broker.client().set(cancel_key("probe", dropped.probe, 1), "1")
+    node.send(dropped)
+    node.send(last)
+    node.ready()
+    node.result(last.probe)
+    assert not [each for _, each in node.heard if dropped.probe in each.values()]
+
+
+def test_a_cancelled_run_ends_and_frees_its_slot(node: Node, process_bench: Bench) -> None:
+    node.ready()
+    marker = f"3600.{os.getpid()}6"
+    slow, last = process_bench.order(f"sleep {marker}"), process_bench.order("true")
+    node.send(slow)
+    node.send(last)
+    eventually(lambda: running(marker))
+    node.broker.client().set(cancel_key("probe", slow.probe, 1), "1")
+    node.result(last.probe)
+    assert running(marker) == []
+    assert not [each for task, each in node.heard if task == Task.PROBED]
+
+
+def test_another_version_is_refused_by_name(node: Node, process_bench: Bench) -> None:
+    node.ready()
+    order = process_bench.order("true")
+    node.send(order, version=VERSION + 1)
+    fault = node.result(order.probe).fault
+    assert fault is not None and fault.kind == "version"
+    assert str(VERSION + 1) in fault.message
+
+
+def test_an_order_that_makes_no_sense_is_a_fault(node: Node, process_bench: Bench) -> None:
+    node.ready()
+    order = process_bench.order("true")
+    node.send(order, limits={"timeout_s": "long"})
+    fault = node.result(order.probe).fault
+    assert fault is not None and fault.kind == "order"
+
+
+def test_a_broken_message_does_not_stop_the_worker(node: Node, process_bench: Bench) -> None:
+    node.ready()
+    client = node.broker.client()
+    client.lpush(Queue.PROBE, "this is no message")
+    node.app().send_task(Task.PROBE, args=["no order"], queue=Queue.PROBE, ignore_result=True)
+    node.app().send_task(Task.PROBE, args=[], queue=Queue.PROBE, ignore_result=True)
+    node.app().send_task("firstbad.unknown", args=[], queue=Queue.PROBE, ignore_result=True)
+    order = process_bench.order("true")
+    node.send(order)
+    assert node.result(order.probe).outcome is not None
+
+
+def test_a_worker_that_is_told_to_stop_reports_what_it_broke_off(node: Node, process_bench: Bench) -> None:
+    node.ready()
+    marker = f"3600.{os.getpid()}7"
+    order = process_bench.order(f"trap '' TERM; setsid sleep {marker} & sleep {marker}")
+    node.send(order)
+    eventually(lambda: len(running(marker)) == 2)
+    assert node.end(seconds=10.0) == 0
+    fault = node.result(order.probe).fault
+    assert fault is not None and fault.kind == "stopped"
+    assert running(marker) == []
+    assert list((node.work_dir / "jobs").iterdir()) == []
+
+
+def test_nothing_survives_a_worker_that_is_killed(node: Node, process_bench: Bench) -> None:
+    node.ready()
+    marker = f"3600.{os.getpid()}8"
+    order = process_bench.order(f"setsid sleep {marker} & sleep {marker}")
+    node.send(order)
+    eventually(lambda: len(running(marker)) == 2)
+    node.end(signal.SIGKILL)
+    eventually(lambda: not running(marker))
+    assert list((node.work_dir / "jobs").iterdir()) != []
+    node.ready()
+    assert list((node.work_dir / "jobs").iterdir()) == []
+
+
+def test_a_worker_ends_with_its_parent(node: Node, process_bench: Bench) -> None:
+    reader, writer = os.pipe()
+    node.settings["FIRSTBAD_PARENT_FD"] = str(reader)
+    node.start(pass_fds=(reader,))
+    node.next(Task.NODE, event="booted")
+    os.close(reader)
+    os.close(writer)
+    assert node.process is not None
+    assert node.process.wait(30.0) == 0
+
+
+def test_a_second_worker_in_the_same_folder_is_refused(node: Node, tmp_path: Path) -> None:
+    node.ready()
+    second = Node(node.broker, node.work_dir, tmp_path / "second.log")
+    second.start()
+    assert second.process is not None and second.process.wait(30.0) == 2
+    assert "another worker works in" in second.log.read_text()
+
+
+def test_a_lease_is_there_again_after_redis_has_forgotten_it(node: Node, process_bench: Bench) -> None:
+    node.ready()
+    order = process_bench.order("until test -e go; do sleep 0.1; done")
+    node.send(order)
+    node.next(Task.STARTED)
+    key = lease_key("probe", order.probe, 1)
+    assert 0 < node.broker.client().ttl(key) <= 30
+    node.broker.client().flushall()
+    eventually(lambda: node.broker.client().exists(key))
+    node.broker.stop()
+    node.broker.start()
+    eventually(lambda: node.broker.client().exists(key))
+    (node.work_dir / "jobs" / f"{order.probe}.1" / "work" / "tree" / "go").touch()
+    assert node.result(order.probe).outcome is not None
+
+
+def test_a_result_waits_on_disk_for_redis_and_outlives_the_worker(node: Node, process_bench: Bench) -> None:
+    node.ready()
+    order = process_bench.order("until test -e go; do sleep 0.1; done; echo precious")
+    node.send(order)
+    node.next(Task.STARTED)
+    node.broker.stop()
+    (node.work_dir / "jobs" / f"{order.probe}.1" / "work" / "tree" / "go").touch()
+    eventually(lambda: list((node.work_dir / "outgoing").glob("*.json")))
+    node.end(signal.SIGKILL)
+    node.broker.start()
+    node.start()
+    result = node.result(order.probe)
+    assert result.outcome is not None and result.outcome.log is not None
+    assert result.outcome.log.last_lines == ("precious",)
+    eventually(lambda: not list((node.work_dir / "outgoing").iterdir()))
+
+
+def test_a_result_is_sent_late_by_the_same_worker(node: Node, process_bench: Bench) -> None:
+    node.ready()
+    order = process_bench.order("until test -e go; do sleep 0.1; done")
+    node.send(order)
+    node.next(Task.STARTED)
+    node.broker.stop()
+    (node.work_dir / "jobs" / f"{order.probe}.1" / "work" / "tree" / "go").touch()
+    eventually(lambda: list((node.work_dir / "outgoing").glob("*.json")))
+    node.broker.start()
+    assert node.result(order.probe).outcome is not None
+    again = process_bench.order("true")
+    node.send(again)
+    assert node.result(again.probe).outcome is not None
+
+
+def test_a_worker_can_be_stopped_while_redis_is_away(node: Node) -> None:
+    node.ready()
+    node.broker.stop()
+    assert node.end(seconds=20.0) in (0, 1)
+
+
+def test_as_many_run_at_once_as_there_are_slots(node: Node, process_bench: Bench) -> None:
+    node.settings["FIRSTBAD_SLOTS"] = "2"
+    node.ready()
+    marker = f"3600.{os.getpid()}9"
+    orders = [process_bench.order(f"sleep {marker}") for _ in range(4)]
+    for order in orders:
+        node.send(order)
+    eventually(lambda: len(running(marker)) == 2)
+    client = node.broker.client()
+    eventually(lambda: client.llen(Queue.PROBE) == 2)
+    taken = [order for order in orders if client.exists(taken_key("probe", order.probe, 1))]
+    assert len(taken) == 2
+    # An order that waits stays in the queue, where another node can take it.
+    assert len(running(marker)) == 2
+
+
+def test_an_engine_that_is_down_is_a_fault_with_advice(node: Node, process_bench: Bench) -> None:
+    node.settings.update(FIRSTBAD_SANDBOXES="process,docker", FIRSTBAD_DOCKER_HOST=f"unix://{node.work_dir}/none.sock")
+    node.start()
+    booted = node.next(Task.NODE, event="booted")
+    assert "cannot be reached" in booted["facts"]["docker.fault"]
+    order = process_bench.order("true").model_dump(mode="json")
+    order["sandbox"] = {"kind": "docker", "image": "any", "network": "none"}
+    node.send(ProbeOrder.model_validate(order))
+    fault = node.result(order["probe"]).fault
+    assert fault is not None and fault.kind == "engine" and fault.advice
+
+
+def test_a_sandbox_that_is_not_allowed_is_a_fault(node: Node, process_bench: Bench) -> None:
+    node.ready()
+    order = process_bench.order("true").model_dump(mode="json")
+    order["sandbox"] = {"kind": "docker", "image": "any", "network": "none"}
+    node.send(ProbeOrder.model_validate(order))
+    fault = node.result(order["probe"]).fault
+    assert fault is not None and fault.kind == "sandbox-refused"
