@@ -118,6 +118,11 @@ def test_all_wrong_fields_are_listed_at_once(http: httpx.Client) -> None:
     assert {error["field"] for error in problem["errors"]} == {"good", "bad", "width", "repo"}
 
 
+def test_no_more_wrong_fields_are_listed_than_anyone_reads(http: httpx.Client) -> None:
+    problem = refused(http.post(PATH, json={**MINIMAL, "env": {f"{number}": "" for number in range(50_000)}}))
+    assert len(problem["errors"]) == 20
+
+
 def test_a_script_over_the_limit_is_too_large(http: httpx.Client) -> None:
     problem = refused(http.post(PATH, json={**MINIMAL, "script": "x" * (256 * 1024 + 1)}), 413)
     assert problem["field"] == "script"

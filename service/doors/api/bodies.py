@@ -36,10 +36,11 @@ def _number_text(value: object) -> object:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-Text = Annotated[str, AfterValidator(_no_nul)]
-Ref = Annotated[Text, StringConstraints(min_length=1, max_length=300, strip_whitespace=True)]
-Line = Annotated[Text, StringConstraints(min_length=1, max_length=2000, strip_whitespace=True)]
-Command = Annotated[Text, StringConstraints(min_length=1)]
+NoNul = AfterValidator(_no_nul)
+Text = Annotated[str, NoNul]
+Ref = Annotated[str, StringConstraints(min_length=1, max_length=300, strip_whitespace=True), NoNul]
+Line = Annotated[str, StringConstraints(min_length=1, max_length=2000, strip_whitespace=True), NoNul]
+Command = Annotated[str, StringConstraints(min_length=1), NoNul]
 Goods = Annotated[
     list[Ref], Field(min_length=1, max_length=20), BeforeValidator(_listed, json_schema_input_type=Ref | list[Ref])
 ]
@@ -48,7 +49,7 @@ Duration = Annotated[
     StringConstraints(min_length=1, max_length=40),
     BeforeValidator(_number_text, json_schema_input_type=str | float),
 ]
-EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]
+EnvName = Annotated[str, StringConstraints(max_length=200, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class Strict(BaseModel):

@@ -29,6 +29,7 @@ MEANINGS: Mapping[int, str] = {
     422: "Something in the request cannot be used; `field` names it.",
     500: "firstbad failed; its log says why.",
 }
+MOST_ERRORS = 20
 _ORDER = ("type", "title", "status", "detail", "instance", "field", "value", "advice", "errors")
 _SLUGS: Mapping[int, str] = {
     409: "conflict",
@@ -73,7 +74,7 @@ def of_user_error(error: UserError, instance: str) -> Problem:
 
 def of_validation(errors: Sequence[Mapping[str, Any]], instance: str) -> Problem:
     """The first error is the problem; all of them are listed when there are several."""
-    listed = tuple(_field_error(error) for error in errors)
+    listed = tuple(_field_error(error) for error in errors[:MOST_ERRORS])
     first = listed[0]
     return Problem(
         type="/problems/bad-request",
@@ -136,6 +137,9 @@ def _field_error(error: Mapping[str, Any]) -> FieldError:
     field = ".".join(where)
     if error["type"] == "missing":
         return FieldError(field=field, detail=f"{field} is missing", advice=f"add {field}:")
+    if error["type"] == "string_pattern_mismatch":
+        shown = _shown(error["input"])
+        return FieldError(field=field, detail=f"{field}: {shown!r} cannot be one", value=shown, advice=_form(context))
     said = str(error["msg"])
     return FieldError(field=field, detail=f"{field}: {said[:1].lower()}{said[1:]}", value=_shown(error.get("input")))
 
@@ -147,6 +151,10 @@ def _unknown_key(where: list[str], key: str, known: list[str]) -> FieldError:
     return FieldError(
         field=field[:200], detail=f"{field[:200]!r} is no key of a request", value=key[:200], advice=advice
     )
+
+
+def _form(context: Mapping[str, Any]) -> str:
+    return f"it has the form {context['pattern']}"
 
 
 def _shown(value: object) -> str:
