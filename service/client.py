@@ -147,7 +147,7 @@ class Client:
                 silent_since = math.inf
                 if events.last > last:
                     last = events.last
-                    progress = Progress(self.bisection(id), self.probes(id))
+                    progress = self._progress(id)
                     yield progress
                     if not progress.report.live:
                         return
@@ -160,6 +160,12 @@ class Client:
             if monotonic() > end:
                 return
             pause.wait(every_s)
+
+    def _progress(self, id: str) -> Progress:
+        """The report is never older than the probes, and at the end both are final."""
+        probes = self.probes(id)
+        report = self.bisection(id)
+        return Progress(report, probes if report.live else self.probes(id))
 
     def _view(self, view: type[V], method: str, path: str, **more: Any) -> V:
         try:

@@ -22,7 +22,7 @@ def run(arguments: Sequence[str], folder: Path, env: Mapping[str, str], streams:
     """The exit status. `streams` is a folder: `in` is read, `out` and `err` are written."""
     process = FORKING.Process(target=_as_a_command, args=(tuple(arguments), folder, dict(env), streams))
     process.start()
-    process.join(60)
+    process.join(120)
     return process.exitcode
 
 

@@ -45,7 +45,7 @@ def test_each_verdict_is_a_line_when_no_terminal_reads(terminal: Terminal, flow:
         assert next(lines) == "  2 probes done"
         flow.search(id, 8, 3.0)
         probe = flow.plan(id, 4)
-        flow.kept[id] = flow.change(id, "narrowed", candidates_left=4, expected_probes=2.0)
+        flow.change(id, "narrowed", candidates_left=4, expected_probes=2.0)
         flow.judge(probe, Verdict.GOOD, "script passed")
         assert next(lines) == f"  #3   {sha(4)[:10]}  good   script passed  1.5 s"
         assert next(lines) == "  4 of 8 candidates left, 3 probes done, about 2 to come"
