@@ -43,12 +43,13 @@ def postgres_cluster() -> Iterator[str]:
 
 
 @pytest.fixture
-def postgres_url(postgres_cluster: str) -> str:
+def postgres_url(postgres_cluster: str) -> Iterator[str]:
     """An empty database of its own."""
     name = f"test_{next(_numbers)}"
     with psycopg.connect(postgres_cluster, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
-    return postgres.url_of(postgres_cluster, name)
+        yield postgres.url_of(postgres_cluster, name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -55,7 +55,7 @@ def _below(place: Path, root: Path) -> bool:
 
 def _missing(path: str) -> NotFound:
     return NotFound(
-        f"There is no artifact {path[:200]!r}.",
+        f"there is no artifact {path[:200]!r}",
         value=path,
-        advice="It may have been removed by age; the probe's outcome still has its last lines.",
+        advice="it may have been removed by age; the probe's outcome still has its last lines",
     )

@@ -22,49 +22,49 @@ _THEIRS: tuple[tuple[str, str, str], ...] = (
     (
         r"could not read (Username|Password)|terminal prompts disabled|Authentication failed|error: 40[13]\b",
         "does not exist, or needs a password",
-        "Check the address; for a private repository use an ssh address whose key the service has.",
+        "check the address; for a private repository use an ssh address whose key the service has",
     ),
     (
         r"Permission denied \((?!os)|Permission denied, please try again|Too many authentication failures",
         "does not let this service in",
-        "Give the service an ssh key that may read it.",
+        "give the service an ssh key that may read it",
     ),
     (
         r"Host key verification failed",
         "is on a host whose ssh key the service does not know",
-        "Add the host to the known_hosts of the user that runs the service.",
+        "add the host to the known_hosts of the user that runs the service",
     ),
     (
         r"SSL certificate problem|certificate verif|server certificate|SSL routines|gnutls_handshake",
         "is on a host whose certificate is not trusted",
-        "Add the host's certificate authority to those of the machine that runs the service.",
+        "add the host's certificate authority to those of the machine that runs the service",
     ),
     (
         r"[Cc]ould not resolve host|Name or service not known|nodename nor servname|unable to look up",
         "is on a host that cannot be found",
-        "Check the host name.",
+        "check the host name",
     ),
     (
         r"Connection (refused|timed out|reset)|Failed to connect|[Cc]ouldn't connect|unable to connect|No route to host"
         r"|Network is unreachable|Operation too slow|Timeout: the command|Operation timed out|Timeout, server",
         "is on a host that does not answer",
-        "Check that the service can reach it, and submit again.",
+        "check that the service can reach it, and submit again",
     ),
     (
         r"did not receive expected object|missing (blob|tree|commit|object)|bad tree object|promisor remote",
         "is incomplete: objects are missing from it",
-        "Give the repository that it was cloned from, or remove its grafts.",
+        "give the repository that it was cloned from, or remove its grafts",
     ),
     (
         r"does not exist|[Rr]epository not found|repository '.*' not found|not appear to be a git repo"
         r"|not a git repository|error: 404\b|access denied or repository not exported",
         "does not exist, or is no git repository",
-        "Check the address.",
+        "check the address",
     ),
     (
         r"Permission denied",
         "may not be read by the user that runs the service",
-        "Give that user the right to read it.",
+        "give that user the right to read it",
     ),
 )
 
@@ -75,7 +75,7 @@ def error_of(repo: str, output: Output, mirrors: Path) -> RepositoryUnavailable 
         return unavailable(
             repo,
             "is a shallow clone: commits are missing from it, so a range would silently be cut short",
-            "Run `git fetch --unshallow` in it, or give the repository it was cloned from.",
+            "run `git fetch --unshallow` in it, or give the repository it was cloned from",
         )
     local = "\n".join(line for line in output.errors.splitlines() if not line.startswith("remote:"))
     if _OURS.search(local) or f"{mirrors}/" in local or last_lines(local) == _SILENT_DEATH:
@@ -83,7 +83,7 @@ def error_of(repo: str, output: Output, mirrors: Path) -> RepositoryUnavailable 
     for pattern, what, advice in _THEIRS:
         if re.search(pattern, output.errors):
             return unavailable(repo, what, advice, output.errors)
-    return unavailable(repo, "cannot be read", "Check the address.", output.errors)
+    return unavailable(repo, "cannot be read", "check the address", output.errors)
 
 
 def missing_object(output: Output) -> bool:
@@ -92,8 +92,8 @@ def missing_object(output: Output) -> bool:
 
 
 def unavailable(repo: str, what: str, advice: str, errors: str = "") -> RepositoryUnavailable:
-    said = f" git said: {shown(last_lines(errors))}" if errors.strip() else ""
-    return RepositoryUnavailable(f"{shown(repo)} {what}.{said}", value=shown(repo), field="repo", advice=advice)
+    said = f"; git said: {shown(last_lines(errors))}" if errors.strip() else ""
+    return RepositoryUnavailable(f"{shown(repo)} {what}{said}", value=shown(repo), field="repo", advice=advice)
 
 
 def last_lines(errors: str, most: int = 3) -> str:

@@ -87,10 +87,10 @@ class GitHistory:
         lines = [line.split(" ") for line in output.out.decode("ascii").splitlines()]
         if not lines:
             raise BadRange(
-                f"{bad[:12]} is an ancestor of, or the same as, a commit that is said to be good.",
+                f"{bad[:12]} is an ancestor of, or the same as, a commit that is said to be good",
                 value=bad,
                 field="bad",
-                advice="Swap good and bad to find the commit that mended it, or name a newer bad commit.",
+                advice="swap good and bad to find the commit that mended it, or name a newer bad commit",
             )
         return Range.of([line[0] for line in lines], {line[0]: line[1:] for line in lines}, first_parent)
 
@@ -111,10 +111,10 @@ class GitHistory:
         kind = self._git("cat-file", "-t", sha, mirror=path).text
         if kind != "commit":
             raise UnknownRef(
-                f"{ref} names {_KINDS.get(kind, kind)} in {repository_address.shown(repo)}, not a commit.",
+                f"{ref} names {_KINDS.get(kind, kind)} in {repository_address.shown(repo)}, not a commit",
                 value=ref,
                 field=field,
-                advice="Name a commit, a branch, or a tag of a commit.",
+                advice="name a commit, a branch, or a tag of a commit",
             )
 
     def _begin_with(self, path: Path, prefix: str) -> list[Found]:
@@ -135,7 +135,7 @@ class GitHistory:
             f"{ref} is the beginning of {len(found)} in {repository_address.shown(repo)}: {'; '.join(lines)}",
             value=ref,
             field=field,
-            advice="Give more digits of the one that is meant.",
+            advice="give more digits of the one that is meant",
         )
 
     def _unknown(self, repo: str, path: Path, ref: str, field: str) -> UnknownRef:
@@ -143,13 +143,13 @@ class GitHistory:
         names = listed.text.splitlines()
         near = difflib.get_close_matches(re.split(r"[~^@]", ref)[0] or ref, names, n=3, cutoff=0.6)
         if near:
-            advice = f"Near to it: {', '.join(near)}."
+            advice = f"near to it: {', '.join(near)}"
         elif names:
-            advice = "Give a full SHA, or a branch or tag of that repository."
+            advice = "give a full SHA, or a branch or tag of that repository"
         else:
-            advice = "That repository has neither branches nor tags."
+            advice = "that repository has neither branches nor tags"
         return UnknownRef(
-            f"{ref!r} is no commit, branch or tag in {repository_address.shown(repo)}.",
+            f"{ref!r} is no commit, branch or tag in {repository_address.shown(repo)}",
             value=ref,
             field=field,
             advice=advice,
@@ -176,8 +176,8 @@ def _check_ref(ref: str, field: str) -> None:
     elif _NO_COMMIT.search(ref):
         why = "is not the name of one commit"
     if why is not None:
-        advice = "Give a SHA, a branch or a tag, followed by ~N or ^N if need be."
-        raise BadRequest(f"{ref[:80]!r} {why}.", value=ref, field=field, advice=advice)
+        advice = "give a SHA, a branch or a tag, followed by ~N or ^N if need be"
+        raise BadRequest(f"{ref[:80]!r} {why}", value=ref, field=field, advice=advice)
 
 
 def _full(sha: str) -> str:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from service.domain.errors import RepositoryUnavailable
 
-_ADVICE = "Give an https://, ssh:// or git:// URL, or git@host:path."
+_ADVICE = "give an https://, ssh:// or git:// URL, or git@host:path"
 _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_.])?|\[[0-9A-Fa-f:.]+\]")
 _SCP = re.compile(r"(?P<user>[A-Za-z0-9_][A-Za-z0-9_.+-]*)@(?P<host>[^:/@]+|\[[^\]/@]*\]):(?P<path>[^:-].*)")
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://")
@@ -81,4 +81,4 @@ def _check_file(repo: str, allow_file: bool) -> None:
 
 def _refused(repo: str, why: str) -> RepositoryUnavailable:
     safe = shown(repo)
-    return RepositoryUnavailable(f"{safe[:200]!r} {why}.", value=safe, field="repo", advice=_ADVICE)
+    return RepositoryUnavailable(f"{safe[:200]!r} {why}", value=safe, field="repo", advice=_ADVICE)

@@ -82,7 +82,7 @@ class History(Protocol):
         """Whether such a repository may be read at all, without reading it. Errors: RepositoryUnavailable."""
 
     def refresh(self, repo: str, *, have: Collection[str] = ()) -> None:
-        """Clones the mirror, or fetches into it unless it already holds every ref of `have` that is a full SHA.
+        """Clones the mirror, or fetches into it, unless `have` names only full SHAs and the mirror holds them all.
 
         Errors: RepositoryUnavailable (refused transport, does not exist, needs a password), and then no mirror is left.
         """

@@ -78,10 +78,10 @@ def test_downgrade_works_on_tables_that_hold_rows_and_upgrade_again_after_it(upg
     engine.dispose()
 
 
-def test_four_processes_that_upgrade_at_once_make_one_schema(database_url: str) -> None:
+def test_three_processes_that_upgrade_at_once_make_one_schema(database_url: str) -> None:
     program = "import sys; from service.adapters.database.migrate import upgrade; upgrade(sys.argv[1])"
     started = [
-        subprocess.Popen([sys.executable, "-c", program, database_url], stderr=subprocess.PIPE) for _ in range(4)
+        subprocess.Popen([sys.executable, "-c", program, database_url], stderr=subprocess.PIPE) for _ in range(3)
     ]
     for process in started:
         _, errors = process.communicate()

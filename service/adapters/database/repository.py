@@ -174,4 +174,4 @@ class Database:
 
 def _missing(kind: type, id: str) -> NotFound:
     name = kind.__name__.lower()
-    return NotFound(f"There is no {name} {id!r}.", value=id, advice="Check the id; GET /api/v1/bisections lists all.")
+    return NotFound(f"there is no {name} {id!r}", value=id, advice="check the id; GET /api/v1/bisections lists all")
