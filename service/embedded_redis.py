@@ -34,7 +34,13 @@ class EmbeddedRedis:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._end_left_over()
         port, password = _free_port(), secrets.token_urlsafe(24)
-        self._process = subprocess.Popen([executable(), "-"], stdin=subprocess.PIPE, start_new_session=True)
+        self._process = subprocess.Popen(
+            [executable(), "-"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         assert self._process.stdin is not None
         with self._process.stdin as config:
             config.write(self._config(port, password).encode())

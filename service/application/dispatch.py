@@ -10,6 +10,7 @@ from datetime import datetime
 from service.application.judge import judge_build_failure
 from service.application.ports import BuildOrder, ProbeOrder, SandboxOrder, Transaction
 from service.domain.bisection import Bisection, Build, Message, Probe, Request
+from service.domain.evidence import Judgement
 from service.domain.lifecycle import LIVE_BUILDS, BuildState, ProbeState, moved
 from service.domain.recipe import Network, SandboxKind
 
@@ -43,12 +44,19 @@ def after_build(tx: Transaction, probe: Probe, build: Build, now: datetime) -> P
     if build.state is BuildState.BUILT:
         return queue_probe(tx, probe, now)
     if build.state is BuildState.FAILED and build.failure is not None:
-        judgement = judge_build_failure(build.failure)
-        ended = replace(probe, outcome=build.failure, verdict=judgement.verdict, reason=judgement.reason)
-        ended = replace(ended, state=moved(probe.state, ProbeState.JUDGED), finished_at=now, node=build.node)
-        tx.save_probe(ended)
-        return ended
+        ended = replace(probe, outcome=build.failure, node=build.node)
+        return give_verdict(tx, ended, ProbeState.JUDGED, judge_build_failure(build.failure), now)
     raise ValueError(f"build {build.key} has not ended: {build.state}")
+
+
+def give_verdict(tx: Transaction, probe: Probe, state: ProbeState, judgement: Judgement, now: datetime) -> Probe:
+    """The end of a probe, with all that is told of it."""
+    ended = replace(probe, state=moved(probe.state, state), verdict=judgement.verdict, reason=judgement.reason)
+    ended = replace(ended, finished_at=now)
+    tx.save_probe(ended)
+    data: dict[str, object] = {"probe": probe.id, "sha": probe.sha, "verdict": str(judgement.verdict)}
+    tx.add_event(probe.bisection_id, now, "verdict", {**data, "reason": judgement.reason})
+    return ended
 
 
 def queue_probe(tx: Transaction, probe: Probe, now: datetime) -> Probe:

@@ -89,9 +89,9 @@ class Flow:
 
     def health(self) -> dict[str, str]:
         """Each part with "ok" or why it is not."""
-        with self.ports.bisections.transaction() as tx:
-            nodes = tx.nodes()
-        return queries.health(nodes, self.ports.queue.trouble(), self.ports.clock.now())
+        trouble = self.ports.bisections.trouble()
+        nodes = () if trouble else self.nodes()
+        return queries.health(nodes, trouble, self.ports.queue.trouble(), self.ports.clock.now())
 
     # What an entry passes on
 

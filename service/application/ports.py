@@ -37,8 +37,8 @@ class Transaction(Protocol):
         """Newest first; of every state when none is named."""
 
     def add_probe(self, probe: Probe) -> None: ...
-    def probe(self, id: str) -> Probe:
-        """Errors: NotFound."""
+    def probe(self, id: str, *, lock: bool = False) -> Probe:
+        """Errors: NotFound. Locks are taken in the order bisection, build, probe."""
 
     def save_probe(self, probe: Probe) -> None: ...
     def probes(self, bisection_id: str) -> tuple[Probe, ...]:
@@ -73,6 +73,9 @@ class Transaction(Protocol):
 class Bisections(Protocol):
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Commits on leaving, rolls back on any exception. On SQLite it takes the write lock at once."""
+
+    def trouble(self) -> str | None:
+        """Why the database cannot be reached, None when it can."""
 
 
 class History(Protocol):

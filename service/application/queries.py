@@ -31,10 +31,11 @@ def log_of(probe: Probe) -> Log:
     return probe.outcome.log
 
 
-def health(nodes: Sequence[Node], queue_trouble: str | None, now: datetime) -> dict[str, str]:
+def health(nodes: Sequence[Node], database: str | None, queue: str | None, now: datetime) -> dict[str, str]:
+    """`database`, `queue`: their trouble, None when there is none."""
     alive = [n for n in nodes if n.state == "alive" and now - n.seen_at < timedelta(seconds=NODE_SILENCE_S)]
     return {
-        "database": "ok",
-        "queue": queue_trouble or "ok",
+        "database": database or "ok",
+        "queue": queue or "ok",
         "workers": "ok" if alive else "no worker has reported in the last minute",
     }

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
-from service.application.dispatch import after_build, queue_build, queue_probe
+from service.application.dispatch import after_build, give_verdict, queue_build, queue_probe
 from service.application.judge import judge, judge_fault
 from service.application.ports import Transaction
 from service.domain.bisection import Build, Probe
@@ -59,11 +59,7 @@ def probe_ended(tx: Transaction, report: ProbeReport, now: datetime) -> bool:
 def _judged(tx: Transaction, probe: Probe, outcome: Outcome, now: datetime) -> None:
     request = tx.bisection(probe.bisection_id).request
     judgement = judge(outcome, request)
-    state = moved(probe.state, ProbeState.JUDGED)
-    ended = replace(probe, state=state, outcome=outcome, finished_at=now, verdict=judgement.verdict)
-    tx.save_probe(replace(ended, reason=judgement.reason))
-    data: dict[str, object] = {"probe": probe.id, "sha": probe.sha, "verdict": str(judgement.verdict)}
-    tx.add_event(probe.bisection_id, now, "verdict", {**data, "reason": judgement.reason})
+    give_verdict(tx, replace(probe, outcome=outcome), ProbeState.JUDGED, judgement, now)
 
 
 def retry_probe(tx: Transaction, probe: Probe, fault: Fault, now: datetime) -> None:
@@ -78,9 +74,7 @@ def retry_probe(tx: Transaction, probe: Probe, fault: Fault, now: datetime) -> N
 
 
 def _give_up(tx: Transaction, probe: Probe, now: datetime) -> None:
-    judgement = judge_fault(probe.faults)
-    state = moved(probe.state, ProbeState.FAULTED)
-    tx.save_probe(replace(probe, state=state, verdict=judgement.verdict, reason=judgement.reason, finished_at=now))
+    give_verdict(tx, probe, ProbeState.FAULTED, judge_fault(probe.faults), now)
 
 
 def _counted(faults: tuple[Fault, ...]) -> int:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from service.adapters.database.engine import create_engine
+from service.adapters.database.repository import Database
 from service.domain.bisection import Node, Purpose
 from service.domain.errors import NotFound, NotNow, UserError
 from service.domain.evidence import Fault, Outcome, Verdict
@@ -323,6 +327,13 @@ def test_an_error_of_ours_ends_the_bisection_as_failed(world: World) -> None:
     assert found.state is BisectionState.FAILED
     assert found.problem is not None
     assert "disk of the service" in found.problem.detail
+
+
+def test_a_database_that_does_not_answer_is_told_and_not_raised(world: World, tmp_path: Path) -> None:
+    engine = create_engine(f"sqlite:///{tmp_path}")
+    flow = replace(world.flow, ports=replace(world.flow.ports, bisections=Database(engine)))
+    assert "does not answer" in flow.health()["database"]
+    assert world.flow.health()["database"] == "ok"
 
 
 def test_the_log_of_a_probe_that_runs_cannot_be_read_yet(world: World) -> None:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, MappingResult, Select, Table, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError
 
 from service.adapters.database.rows import BISECTIONS, BUILDS, EVENTS, NODES, OUTBOX, PROBES, changes, from_row, to_row
 from service.domain.bisection import Bisection, Build, Event, Message, Node, Probe
@@ -21,7 +22,8 @@ T = TypeVar("T", Bisection, Probe)
 class SqlTransaction:
     """Lives as long as its connection's transaction. Not for more than one thread.
 
-    `lock`: SELECT … FOR UPDATE. SQLite drops that clause, and needs none: BEGIN IMMEDIATE lets one writer in.
+    `lock`: SELECT … FOR NO KEY UPDATE, which excludes itself, but not the check that a new event's bisection is there.
+    SQLite drops that clause, and needs none: BEGIN IMMEDIATE lets one writer in.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -46,8 +48,8 @@ class SqlTransaction:
     def add_probe(self, probe: Probe) -> None:
         self._add(PROBES, probe)
 
-    def probe(self, id: str) -> Probe:
-        return self._one(Probe, PROBES, id)
+    def probe(self, id: str, *, lock: bool = False) -> Probe:
+        return self._one(Probe, PROBES, id, lock=lock)
 
     def save_probe(self, probe: Probe) -> None:
         self._save(PROBES, probe)
@@ -72,7 +74,7 @@ class SqlTransaction:
     def build(self, key: str, *, lock: bool = False) -> Build | None:
         query = select(BUILDS).where(BUILDS.c.key == key)
         if lock:
-            query = query.with_for_update()
+            query = query.with_for_update(key_share=True)
         row = self._rows(query).first()
         if row is None and lock and self._connection.dialect.name == "postgresql":
             # A row that is not there cannot be locked, and two transactions must not both find that they are the first.
@@ -124,7 +126,7 @@ class SqlTransaction:
 
     def _one(self, kind: type[T], table: Table, id: str, *, lock: bool = False) -> T:
         query = select(table).where(table.c.id == id)
-        row = self._rows(query.with_for_update() if lock else query).first()
+        row = self._rows(query.with_for_update(key_share=True) if lock else query).first()
         if row is None:
             raise _missing(kind, id)
         return self._remember((from_row(kind, row),))[0]
@@ -170,6 +172,14 @@ class Database:
     def transaction(self) -> Iterator[SqlTransaction]:
         with self._engine.begin() as connection:
             yield SqlTransaction(connection)
+
+    def trouble(self) -> str | None:
+        try:
+            with self._engine.connect() as connection:
+                connection.execute(select(1))
+        except DBAPIError as error:
+            return f"the database does not answer: {error.orig}"
+        return None
 
 
 def _missing(kind: type, id: str) -> NotFound:
