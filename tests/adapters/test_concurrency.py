@@ -108,6 +108,36 @@ def test_a_locked_bisection_is_changed_by_one_process_at_a_time(database: Databa
         assert transaction.bisection("b1").candidates == 75
 
 
+def test_a_locked_probe_is_changed_by_one_thread_at_a_time(database: Database) -> None:
+    with database.transaction() as transaction:
+        transaction.add_probe(planned("b1", 1))
+
+    def add(_: int) -> None:
+        for _ in range(25):
+            with database.transaction() as transaction:
+                found = transaction.probe("b1-1", lock=True)
+                transaction.save_probe(replace(found, attempt=found.attempt + 1))
+
+    at_once(add)
+    with database.transaction() as transaction:
+        assert transaction.probe("b1-1").attempt == 25 * THREADS
+
+
+def test_on_postgresql_an_event_is_noted_while_another_holds_the_bisection(postgres_url: str) -> None:
+    """Else two that write events, each holding a row that the other wants, would lock each other out."""
+    migrate.upgrade(postgres_url)
+    engine = create_engine(postgres_url)
+    database = Database(engine)
+    with database.transaction() as transaction:
+        transaction.add_bisection(samples.fresh("b1"))
+    with database.transaction() as holder:
+        holder.bisection("b1", lock=True)
+        with database.transaction() as other:
+            other.add_event("b1", T0, "started", {})
+        assert len(holder.events("b1")) == 1
+    engine.dispose()
+
+
 def test_every_probe_is_claimed_once_by_threads_that_take_all_they_can(database: Database) -> None:
     with database.transaction() as transaction:
         for number in range(100):

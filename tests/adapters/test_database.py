@@ -264,3 +264,11 @@ def test_what_the_flow_asks_for_is_answered_by_an_index(database: Database, engi
         for sql, given in [one for one in asked if one[0].startswith("SELECT")]:
             plan = " / ".join(row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", given))
             assert "INDEX" in plan, f"{sql}: {plan}"
+
+
+def test_a_database_that_answers_is_no_trouble_and_one_that_does_not_is(database: Database) -> None:
+    assert database.trouble() is None
+    nowhere = Database(create_engine("postgresql://ada:secret@127.0.0.1:1/none"))
+    said = nowhere.trouble() or ""
+    assert "does not answer" in said
+    assert "secret" not in said
