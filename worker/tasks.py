@@ -171,6 +171,8 @@ class Worker:
         worker.start()
         self.keeper.close()
         self.report("left")
+        for sandbox in self.pipeline.sandboxes.values():
+            sandbox.close()
 
     def _ready(self, **_: Any) -> None:
         self.report("booted")

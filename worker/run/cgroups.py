@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,28 +16,104 @@ PREFIX = "firstbad-"
 
 @dataclass(frozen=True)
 class Group:
-    """One job's group: a folder for each controller (version 1), or one folder for both (version 2)."""
+    """A folder for each controller (version 1), or the same folder for both (version 2)."""
 
     folders: dict[str, Path]
 
     @property
     def entries(self) -> list[str]:
+        """The files into which a process writes its id to join."""
         return sorted({str(folder / "cgroup.procs") for folder in self.folders.values()})
 
-    def out_of_memory(self) -> bool:
+    def limit(self, pids: int, memory_bytes: int | None) -> None:
+        """Errors: OSError."""
+        if "pids" in self.folders:
+            (self.folders["pids"] / "pids.max").write_text(str(pids))
+        if "memory" in self.folders:
+            self._limit_memory(self.folders["memory"], memory_bytes)
+
+    @staticmethod
+    def _limit_memory(folder: Path, most: int | None) -> None:
+        if (folder / "memory.max").exists():
+            (folder / "memory.max").write_text("max" if most is None else str(most))
+            if (folder / "memory.swap.max").exists():
+                (folder / "memory.swap.max").write_text("max" if most is None else "0")
+            return
+        # The limit with swap may never be below the one without.
+        with_swap, without = folder / "memory.memsw.limit_in_bytes", folder / "memory.limit_in_bytes"
+        if with_swap.exists():
+            with_swap.write_text("-1")
+        without.write_text("-1" if most is None else str(most))
+        if with_swap.exists() and most is not None:
+            with_swap.write_text(str(most))
+
+    def kills(self) -> int:
+        """How many processes were killed for memory in it so far."""
         folder = self.folders.get("memory")
-        if folder is None:
-            return False
         for name in ("memory.events", "memory.oom_control"):
-            for line in _read(folder / name).splitlines():
-                if line.startswith("oom_kill ") and line.split()[1] != "0":
-                    return True
-        return False
+            for line in _read(folder / name).splitlines() if folder is not None else ():
+                if line.startswith("oom_kill "):
+                    return int(line.split()[1])
+        return 0
 
     def remove(self) -> None:
         for folder in set(self.folders.values()):
             with contextlib.suppress(OSError):
                 folder.rmdir()
+
+
+class Groups:
+    """Groups are used again and again, since removing one takes the kernel longer than a short run."""
+
+    def __init__(self) -> None:
+        self.parents = _parents()
+        self._free: list[Group] = []
+        self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
+
+    @contextlib.contextmanager
+    def one(self, pids: int, memory_bytes: int | None) -> Iterator[Group | None]:
+        """A group for one run, that nothing else is in; None where none can be made."""
+        group = self._take()
+        try:
+            if group is not None:
+                group.limit(pids, memory_bytes)
+        except OSError:
+            group = None
+        try:
+            yield group
+        finally:
+            if group is not None:
+                with self._lock:
+                    self._free.append(group)
+
+    def _take(self) -> Group | None:
+        with self._lock:
+            if self._free:
+                return self._free.pop()
+            name = f"{PREFIX}{os.getpid()}-{next(self._numbers)}"
+        folders: dict[str, Path] = {}
+        try:
+            for controller, parent in self.parents.items():
+                (parent / name).mkdir(exist_ok=True)
+                folders[controller] = parent / name
+        except OSError:
+            Group(folders).remove()
+            return None
+        return Group(folders) if folders else None
+
+    def remove_leftovers(self) -> None:
+        """Removes the groups of workers that are gone; what is in use cannot be removed, and stays."""
+        for parent in set(self.parents.values()):
+            for folder in parent.glob(f"{PREFIX}*"):
+                if not _alive(folder.name.removeprefix(PREFIX).partition("-")[0]):
+                    with contextlib.suppress(OSError):
+                        folder.rmdir()
+
+    def close(self) -> None:
+        with self._lock:
+            while self._free:
+                self._free.pop().remove()
 
 
 def _read(path: Path) -> str:
@@ -44,42 +123,17 @@ def _read(path: Path) -> str:
         return ""
 
 
-def parents() -> dict[str, Path]:
+def _alive(pid: str) -> bool:
+    return pid.isdigit() and Path("/proc", pid).exists()
+
+
+def _parents() -> dict[str, Path]:
     """Where groups can be made, by controller; empty where they cannot."""
     if os.geteuid() != 0:
         return {}
     if "memory" in _read(ROOT / "cgroup.subtree_control").split():
-        return dict.fromkeys(("pids", "memory"), ROOT)
-    own = dict(line.split(":", 2)[1:] for line in _read(Path("/proc/self/cgroup")).splitlines())
+        return dict.fromkeys(("pids", "memory"), ROOT) if os.access(ROOT / "cgroup.procs", os.W_OK) else {}
+    lines = (line.split(":", 2)[1:] for line in _read(Path("/proc/self/cgroup")).splitlines())
+    own = {name: path for names, path in lines for name in names.split(",")}
     found = {name: ROOT / name / own.get(name, "/").lstrip("/") for name in ("pids", "memory")}
     return {name: path for name, path in found.items() if os.access(path / "cgroup.procs", os.W_OK)}
-
-
-def make(where: dict[str, Path], name: str, *, pids: int, memory_bytes: int | None) -> Group | None:
-    """A group for one job; None where none can be made."""
-    folders: dict[str, Path] = {}
-    try:
-        for controller, parent in where.items():
-            folder = parent / f"{PREFIX}{name}"
-            folder.mkdir(exist_ok=True)
-            folders[controller] = folder
-        if "pids" in folders:
-            (folders["pids"] / "pids.max").write_text(str(pids))
-        if "memory" in folders and memory_bytes is not None:
-            v2 = (folders["memory"] / "memory.max").exists()
-            (folders["memory"] / ("memory.max" if v2 else "memory.limit_in_bytes")).write_text(str(memory_bytes))
-            swap = folders["memory"] / ("memory.swap.max" if v2 else "memory.memsw.limit_in_bytes")
-            if swap.exists():
-                swap.write_text("0" if v2 else str(memory_bytes))
-    except OSError:
-        Group(folders).remove()
-        return None
-    return Group(folders) if folders else None
-
-
-def remove_leftovers(where: dict[str, Path]) -> None:
-    """Removes empty groups of jobs that a killed worker left; those in use cannot be removed, and stay."""
-    for parent in set(where.values()):
-        for folder in parent.glob(f"{PREFIX}*"):
-            with contextlib.suppress(OSError):
-                folder.rmdir()

@@ -56,6 +56,10 @@ class DockerSandbox:
             version = self._client.version()
         return {"sandbox": self.kind, "isolation": ISOLATED, "not_isolated": "none", "engine": version["Version"]}
 
+    def close(self) -> None:
+        if "_client" in self.__dict__:
+            self._client.close()
+
     def run(self, job: Job, errand: Errand, stop: Stop) -> Ran:
         if errand.image is None:
             raise NodeFault("order", "a docker sandbox needs an image", "Name one in the recipe.")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -40,6 +38,7 @@ class ProcessSandbox:
 
     def __init__(self, work_dir: Path, inside: Path, view: View, uid: int) -> None:
         self._work_dir, self._inside, self._view = work_dir, inside, view
+        self._groups = cgroups.Groups()
         self.uid = uid if os.geteuid() == 0 else None
 
     @cached_property
@@ -65,10 +64,6 @@ class ProcessSandbox:
         finally:
             jobs.delete(job.root)
 
-    @cached_property
-    def _groups(self) -> dict[str, Path]:
-        return cgroups.parents()
-
     def place(self, job: Job) -> str:
         return PLACE if self.isolation is not None else str(job.root)
 
@@ -80,7 +75,7 @@ class ProcessSandbox:
         if self.isolation is not None:
             isolated = [*ISOLATED, *(["net"] if self.isolation.net and not network else [])]
         isolated += ["user"] if self.uid is not None else []
-        isolated += sorted(self._groups)
+        isolated += sorted(self._groups.parents)
         return {
             "sandbox": self.kind,
             "isolation": ",".join(isolated) or "none",
@@ -91,7 +86,7 @@ class ProcessSandbox:
 
     def remove_orphans(self) -> int:
         """None: what runs here ends with the worker that started it."""
-        cgroups.remove_leftovers(self._groups)
+        self._groups.remove_leftovers()
         return 0
 
     def run(self, job: Job, errand: Errand, stop: Stop) -> Ran:
@@ -101,15 +96,18 @@ class ProcessSandbox:
             **errand.order,
             "uid": self.uid,
             "own_network": own_network,
-            "watch_parent": self.isolation is None,
-            "pids": None if "pids" in self._groups else errand.pids,
+            # Becoming another user undoes --die-with-parent, and not every sandbox has it: what runs inside sees the
+            # worker's end by the end of its standard input.
+            "watch_parent": True,
+            "pids": None if "pids" in self._groups.parents else errand.pids,
             "env": {**base_env(place, cached=errand.cache is not None), "PATH": self._path(job), **errand.env},
         }
         jobs.fill(job, order)
         facts = self._facts(network=errand.network)
-        with self._group(job, errand) as group:
+        with self._groups.one(errand.pids, errand.memory_bytes) as group:
+            before = group.kills() if group is not None else 0
             status = self._execute(self._command(job, errand, group), job, stop)
-            return Ran(status, group is not None and group.out_of_memory(), facts)
+            return Ran(status, group is not None and group.kills() > before, facts)
 
     def _path(self, job: Job) -> str:
         folder = f"{self.place(job)}/bin"
@@ -128,14 +126,8 @@ class ProcessSandbox:
         script = f'{joining} && shift {len(group.entries)} && exec "$@"'
         return ["/bin/sh", "-c", script, "sh", *group.entries, *command]
 
-    @contextlib.contextmanager
-    def _group(self, job: Job, errand: Errand) -> Iterator[cgroups.Group | None]:
-        group = cgroups.make(self._groups, job.root.name, pids=errand.pids, memory_bytes=errand.memory_bytes)
-        try:
-            yield group
-        finally:
-            if group is not None:
-                group.remove()
+    def close(self) -> None:
+        self._groups.close()
 
     def _execute(self, command: list[str], job: Job, stop: Stop) -> int:
         plain = self.isolation is None

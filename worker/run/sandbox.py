@@ -40,6 +40,9 @@ class Sandbox(Protocol):
     def remove_orphans(self) -> int:
         """Ends and removes what an earlier worker of this node left; how many. Errors: NodeFault."""
 
+    def close(self) -> None:
+        """Nothing runs any more, and nothing will."""
+
     def run(self, job: Job, errand: Errand, stop: Stop) -> Ran:
         """Does the job's order until it ends or `stop` is pressed. Nothing of it is left running.
 
