@@ -1,0 +1,188 @@
+"""Flaky failures: runs until the answer may be given, beside the methods that others use, on the same seeds."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import numpy as np
+
+from benchmarks.search.histories import line
+from benchmarks.search.simulate import flaky
+from benchmarks.search.table import Row
+from service.search import UNKNOWN, Noise
+
+Rates = tuple[float, float]
+NAMES = {
+    (0.1, 0.3): "a good commit fails in 10 % of runs, a bad one passes in 30 %",
+    (0.1, 0.0): "a good commit fails in 10 % of runs, a bad one always",
+    (0.0, 0.3): "a good commit never fails, a bad one passes in 30 %",
+    (0.0, 0.0): "deterministic, treated as possibly flaky",
+}
+TARGETS = {(0.1, 0.3): 44, (0.1, 0.0): 15, (0.0, 0.3): 27, (0.0, 0.0): 10}
+TARGET_BUILDS, TARGET_KNOWN, BUILD = 20, 29, 10.0
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Means over seeds; `right` is the share of the answers given that are right, `odds` that of searches without one."""
+
+    runs: float
+    builds: float
+    spent: float
+    right: float
+    odds: float
+
+    def __str__(self) -> str:
+        undecided = f", {self.odds:.1%} end with odds" if self.odds else ""
+        return f"{self.runs:.1f} runs, {self.builds:.1f} builds, {self.right:.1%} right{undecided}"
+
+
+class Searches:
+    """Searches over many seeds, each with another first bad commit, kept step by step."""
+
+    def __init__(self, n: int, rates: Rates, noise: Noise, confidence: float, seeds: int, build: float = 0.0) -> None:
+        range_, self.done = line(n), []
+        for seed in range(seeds):
+            random = np.random.default_rng(seed)
+            truth = int(random.integers(n))
+            self.done.append((range_.shas[truth], flaky(range_, truth, rates, noise, confidence, random, build)))
+
+    def at(self, stated: float) -> Figures:
+        """Where each search stops as soon as it could state this confidence."""
+        ends = [(truth, next((step for step in steps if step.stated >= stated), None)) for truth, steps in self.done]
+        last = [step or steps[-1] for (_, step), (_, steps) in zip(ends, self.done, strict=True)]
+        answers = [step.best == truth for truth, step in ends if step is not None]
+        return Figures(
+            mean(step.runs for step in last),
+            mean(step.builds for step in last),
+            mean(step.spent for step in last),
+            mean(answers) if answers else 0.0,
+            1 - len(answers) / len(ends),
+        )
+
+    def until_right(self, share: float) -> Figures:
+        """The fewest runs, over confidences to stop at, with which this share of all answers is right."""
+        levels = sorted({round(step.stated, 3) for _, steps in self.done for step in steps})
+        enough = [found for level in levels if _all_right(found := self.at(level)) >= share]
+        return min(enough, key=lambda found: found.runs, default=self.at(2.0))
+
+
+def _all_right(figures: Figures) -> float:
+    return figures.right * (1 - figures.odds)
+
+
+def rows(quick: bool, bayesect: Path | None) -> Iterator[Row]:
+    seeds = 40 if quick else 400
+    known = Searches(249, (0.1, 0.3), Noise.known(0.1, 0.3), 0.95, seeds)
+    yield Row(
+        f"N=249, {NAMES[0.1, 0.3]}, rates known",
+        f"{TARGET_KNOWN} runs",
+        f"stated 0.95: {known.at(0.95)}; until 95 % are right: {known.until_right(0.95).runs:.1f} runs",
+        _known_references(seeds),
+        known.at(0.95).runs <= TARGET_KNOWN,
+    )
+    for n in (249, 1000, 10_000):
+        for rates, target in TARGETS.items():
+            yield from _unknown(n, rates, target if n == 249 else None, seeds if n < 10_000 else seeds // 4, bayesect)
+    yield from _costs(seeds, bayesect)
+
+
+def _unknown(n: int, rates: Rates, target: int | None, seeds: int, bayesect: Path | None) -> Iterator[Row]:
+    searches = Searches(n, rates, UNKNOWN, 0.99, seeds)
+    stated, until = searches.at(0.95), searches.until_right(0.95)
+    reference = _bayesect(bayesect, n, rates, seeds) if n < 10_000 else ""
+    reached = None if target is None else stated.runs <= target
+    if target and rates == (0.1, 0.3):
+        reached = reached and stated.builds <= TARGET_BUILDS
+    yield Row(
+        f"N={n:,}, {NAMES[rates]}, rates unknown",
+        "" if target is None else f"{target} runs" + (f", {TARGET_BUILDS} builds" if rates == (0.1, 0.3) else ""),
+        f"stated 0.95: {stated}; stated 0.99: {searches.at(0.99)}; until 95 % are right: {until.runs:.1f} runs",
+        reference,
+        reached,
+    )
+
+
+def _costs(seeds: int, bayesect: Path | None) -> Iterator[Row]:
+    """What a run costs is 1, what a build costs is 10; rates unknown."""
+    searches = Searches(249, (0.1, 0.3), UNKNOWN, 0.95, seeds, BUILD)
+    plain = Searches(249, (0.1, 0.3), UNKNOWN, 0.95, seeds)
+    mine, other = searches.at(0.95), plain.at(0.95)
+    ten = _repeated((0.1, 0.3), 14, 8, seeds)
+    yield Row(
+        f"N=249, {NAMES[0.1, 0.3]}, rates unknown, a build costs {BUILD:g} runs: total cost",
+        "lower than the others",
+        f"{mine.spent:.0f} ({mine})",
+        f"ours without knowing the cost: {other.runs + BUILD * other.builds:.0f}; 14 runs a commit and the best "
+        f"threshold: {ten.runs + BUILD * ten.builds:.0f}, {ten.right:.0%} right; {_bayesect(bayesect, 249, (0.1, 0.3), seeds)}",
+        mine.spent < min(other.runs + BUILD * other.builds, ten.runs + BUILD * ten.builds),
+    )
+
+
+def _known_references(seeds: int) -> str:
+    ten = max((_repeated((0.1, 0.3), 10, bad, seeds) for bad in range(1, 11)), key=lambda found: found.right)
+    three, one = _repeated((0.1, 0.3), 3, 2, seeds), _repeated((0.1, 0.3), 1, 1, seeds)
+    return (
+        f"10 runs a commit, best threshold: {ten.runs:.0f} runs, {ten.right:.0%} right; majority of 3: "
+        f"{three.runs:.0f} runs, {three.right:.0%}; git bisect: {one.runs:.0f} runs, {one.right:.0%}"
+    )
+
+
+def _repeated(rates: Rates, most: int, needed: int, seeds: int, n: int = 249) -> Figures:
+    """Plain bisection that calls a commit bad when `needed` of up to `most` runs fail, stopping when that is decided."""
+    runs, builds, right = [], [], []
+    for seed in range(max(seeds, 400)):
+        random = np.random.default_rng(seed)
+        truth, low, high, spent, built = int(random.integers(n)), 0, n - 1, 0, 0
+        while low < high:
+            middle = (low + high - 1) // 2
+            chance = 1 - rates[1] if middle >= truth else rates[0]
+            fails = passes = 0
+            while fails < needed and passes <= most - needed:
+                failed = random.random() < chance
+                fails, passes, spent = fails + failed, passes + (not failed), spent + 1
+            built += 1
+            low, high = (low, middle) if fails >= needed else (middle + 1, high)
+        runs.append(spent)
+        builds.append(built)
+        right.append(low == truth)
+    return Figures(mean(runs), mean(builds), 0.0, mean(right), 0.0)
+
+
+def _bayesect(folder: Path | None, n: int, rates: Rates, seeds: int) -> str:
+    """git_bayesect's own search, driven to a posterior of 0.95, when it is there to be imported."""
+    made = _bisector(folder)
+    if made is None:
+        return "git_bayesect: not installed"
+    done = [_drive(made, n, rates, seed) for seed in range(seeds)]
+    runs, builds, right = (mean(part) for part in zip(*done, strict=True))
+    return f"git_bayesect: {runs:.1f} runs, {builds:.1f} builds, {right:.1%} right"
+
+
+def _bisector(folder: Path | None) -> Callable[[list[float]], Any] | None:
+    if folder is not None and str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    try:
+        found: Callable[[list[float]], Any] = importlib.import_module("git_bayesect").Bisector
+    except ModuleNotFoundError:
+        return None
+    return found
+
+
+def _drive(made: Callable[[list[float]], Any], n: int, rates: Rates, seed: int, most: int = 200) -> Sequence[float]:
+    """Its index 0 is the newest commit."""
+    random = np.random.default_rng(seed)
+    truth, bisector, tried = int(random.integers(n)), made([1.0] * n), []
+    while bisector.distribution.max() < 0.95 and len(tried) < most:
+        index = bisector.select()
+        tried.append(index)
+        failed = random.random() >= rates[1] if n - 1 - index >= truth else random.random() < rates[0]
+        bisector.record(index, bool(failed))
+    answer = n - 1 - int(bisector.distribution.argmax())
+    return len(tried), len(set(tried)), float(answer == truth and bisector.distribution.max() >= 0.95)
