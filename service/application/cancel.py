@@ -40,6 +40,12 @@ def bisection(tx: Transaction, found: Bisection, by: str, now: datetime) -> Bise
 
 
 def probe(tx: Transaction, live: Probe, now: datetime, reason: str) -> Probe:
+    # The build first, as a build that ends does: two that lock in another order may wait for each other.
+    if live.build_key is not None:
+        tx.build(live.build_key, lock=True)
+    live = tx.probe(live.id, lock=True)
+    if live.state not in LIVE_PROBES:
+        return live
     ended = replace(live, state=moved(live.state, ProbeState.CANCELLED), finished_at=now, reason=reason)
     tx.save_probe(ended)
     if live.state in (ProbeState.QUEUED, ProbeState.RUNNING):

@@ -26,7 +26,7 @@ _IN_WORK = (BuildState.QUEUED, BuildState.RUNNING)
 
 
 def probe_started(tx: Transaction, id: str, attempt: int, node: str, now: datetime) -> None:
-    probe = tx.probe(id)
+    probe = tx.probe(id, lock=True)
     if probe.attempt != attempt or probe.state is not ProbeState.QUEUED:
         return
     tx.save_probe(replace(probe, state=ProbeState.RUNNING, node=node, started_at=now, silent_since=None))
@@ -43,7 +43,7 @@ def build_started(tx: Transaction, key: str, attempt: int, node: str, now: datet
 
 def probe_ended(tx: Transaction, report: ProbeReport, now: datetime) -> bool:
     """True when it changed something. The caller holds the lock of the probe's bisection."""
-    probe = tx.probe(report.probe)
+    probe = tx.probe(report.probe, lock=True)
     if probe.attempt != report.attempt or probe.state not in _IN_FLIGHT:
         stale: dict[str, object] = {"probe": probe.id, "attempt": report.attempt, "node": report.node}
         tx.add_event(probe.bisection_id, now, "stale", stale)

@@ -61,7 +61,7 @@ def put_back(
 
 
 def _probe(tx: Transaction, ticket: Ticket, gone: bool, now: datetime) -> set[str]:
-    probe = tx.probe(ticket.id)
+    probe = tx.probe(ticket.id, lock=True)
     if probe.attempt != ticket.attempt or probe.state not in _IN_FLIGHT:
         return set()
     silent = _silent_since(probe, gone, now)
