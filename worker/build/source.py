@@ -9,7 +9,9 @@ import contextlib
 import fcntl
 import hashlib
 import re
+import shutil
 import subprocess
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,11 +81,15 @@ class Sources:
 
     def _stand_in(self, stop: Stop) -> Path:
         path = self.folder / "stand-in.git"
-        attributes = path / "info" / "attributes"
-        if not attributes.exists():
-            self._init(path, stop)
-            attributes.parent.mkdir(exist_ok=True)
-            attributes.write_text("* -export-ignore\n")
+        if not path.exists():
+            made = self.folder / f"stand-in-{uuid.uuid4().hex}"
+            self._init(made, stop)
+            (made / "info").mkdir(exist_ok=True)
+            (made / "info" / "attributes").write_text("* -export-ignore\n")
+            try:
+                made.rename(path)
+            except OSError:  # another task was faster
+                shutil.rmtree(made)
         return path
 
     def _init(self, path: Path, stop: Stop) -> None:

@@ -10,8 +10,6 @@ from worker.run.job import Errand, Job, command
 from worker.run.sandbox import PLACE
 from worker.run.view import View, files_of, interpreter, uv
 
-ISOLATED = ("pid", "mount", "ipc", "uts")
-
 
 @dataclass(frozen=True)
 class Bubblewrap:
@@ -19,6 +17,11 @@ class Bubblewrap:
     view: View
     inside: Path
     net: bool = True
+    own_view = True
+
+    @property
+    def isolated(self) -> tuple[str, ...]:
+        return ("pid", "mount", "ipc", "uts")
 
     def command(self, job: Job, errand: Errand) -> list[str]:
         return [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import signal
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -56,6 +57,16 @@ class Group:
                     return int(line.split()[1])
         return 0
 
+    def kill(self) -> None:
+        """Ends what is still in it: where there is no PID namespace, what outlived its supervisor."""
+        for _ in range(100):
+            pids = {pid for entry in self.entries for pid in _read(Path(entry)).split()}
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
+            if not pids:
+                return
+
     def remove(self) -> None:
         for folder in set(self.folders.values()):
             with contextlib.suppress(OSError):
@@ -84,6 +95,7 @@ class Groups:
             yield group
         finally:
             if group is not None:
+                group.kill()
                 with self._lock:
                     self._free.append(group)
 

@@ -65,7 +65,7 @@ class DockerSandbox:
             raise NodeFault("order", "a docker sandbox needs an image", "Name one in the recipe.")
         with faults(errand.image):
             image = self._client.images.get(errand.image)
-            jobs.fill(job, {**errand.order, "own_network": True, "env": self._env(image, errand)})
+            jobs.fill(job, {**errand.order, "env": self._env(image, errand)})
             container = self._client.containers.create(**self._settings(job, errand))
             try:
                 return self._watch(

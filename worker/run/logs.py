@@ -37,11 +37,9 @@ def assemble(job: Job, total: int | None, cap: int) -> KeptLog:
         total = max(_count(job), known)
     cut = total > known and bool(tail)
     if cut:
-        tail = _from_line(tail)
+        head, tail = head[: head.rfind(b"\n") + 1], _from_line(tail)
         left_out = total - _raw(head) - _raw(tail)
-        stamp = tail[:STAMP] if _STAMPED.match(tail) else b""
-        tail = stamp + b"[firstbad: %d bytes left out here]\n" % left_out + tail
-        head = head if head.endswith(b"\n") or not head else head + b"\n"
+        tail = _stamp(head, tail) + b"[firstbad: %d bytes left out here]\n" % left_out + tail
     path = job.root / "log"
     try:
         with path.open("wb") as whole:
@@ -78,4 +76,11 @@ def _raw(text: bytes) -> int:
     if not text:
         return 0
     lines = text.count(b"\n") + (not text.endswith(b"\n"))
-    return len(text) - STAMP * lines - sum(1 for _ in _CUT_LINE.finditer(text))
+    stamps = lines if _STAMPED.match(text) else lines - 1
+    return len(text) - STAMP * stamps - sum(1 for _ in _CUT_LINE.finditer(text))
+
+
+def _stamp(head: bytes, tail: bytes) -> bytes:
+    """Of the line after what was left out, else of the one before it."""
+    found = _STAMPED.match(tail) or _STAMPED.match(head, head.rfind(b"\n", 0, len(head) - 1) + 1)
+    return found.group() if found else b""

@@ -1,84 +1,113 @@
-"""The process sandbox: bubblewrap where it works, else a plain process group; says what it could not isolate."""
+"""The process sandbox: bubblewrap where it works, else unshare, else plain processes. Says what is not isolated."""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import platform
 import shutil
 import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import psutil
 
-from worker.errors import fault_of
-from worker.run import cgroups
+from worker.errors import NodeFault, fault_of
+from worker.run import cgroups, ports
 from worker.run import job as jobs
-from worker.run.bubblewrap import ISOLATED, Bubblewrap
+from worker.run.bubblewrap import Bubblewrap
+from worker.run.fallback import Plain, Unshare
 from worker.run.job import Errand, Job
 from worker.run.sandbox import PLACE, Ran, base_env
 from worker.run.stop import Stop
 from worker.run.view import View, interpreter, uv
 
 ALL = ("pid", "net", "mount", "ipc", "uts", "user", "pids", "memory")
+TOOLS = ("bwrap", "unshare")
 
 
 class Isolation(Protocol):
+    """`own_view`: it has a file system of its own. `net`: it can have a network of its own."""
+
+    @property
+    def own_view(self) -> bool: ...
     @property
     def net(self) -> bool: ...
-
+    @property
+    def isolated(self) -> tuple[str, ...]: ...
     def command(self, job: Job, errand: Errand) -> list[str]: ...
 
 
 class ProcessSandbox:
-    """`work_dir`: where it may make a job to find out what works here. `uid`: who runs inside when we are root."""
+    """`work_dir`: where it may make a job to find out what works here. `uid`: who runs inside when we are root.
+
+    `tools`: what it may use of this node for isolation.
+    """
 
     kind = "process"
 
-    def __init__(self, work_dir: Path, inside: Path, view: View, uid: int) -> None:
+    def __init__(self, work_dir: Path, inside: Path, view: View, uid: int, tools: tuple[str, ...] = TOOLS) -> None:
         self._work_dir, self._inside, self._view = work_dir, inside, view
+        self._tools = {name: path for name in tools if (path := shutil.which(name))}
+        self._other = uid if os.geteuid() == 0 else None
         self._groups = cgroups.Groups()
-        self.uid = uid if os.geteuid() == 0 else None
+
+    @property
+    def uid(self) -> int | None:
+        return self._found[1]
+
+    @property
+    def isolation(self) -> Isolation:
+        return self._found[0]
 
     @cached_property
-    def isolation(self) -> Isolation | None:
-        """What works on this node, tried once."""
-        binary = shutil.which("bwrap")
-        for net in (True, False):
-            candidate = Bubblewrap(binary, self._view, self._inside, net) if binary else None
-            if candidate is not None and self._works(candidate):
-                return candidate
-        return None
+    def _found(self) -> tuple[Isolation, int | None]:
+        """What works on this node, tried once: the strongest isolation, as another user if that works too."""
+        for number, (isolation, uid) in enumerate(
+            itertools.product(self._candidates(), dict.fromkeys((self._other, None)))
+        ):
+            if self._works(isolation, uid, f"try-{os.getpid()}-{number}"):
+                return isolation, uid
+        raise NodeFault("sandbox", "no process can be run on this node", "See what Python and bash say there.")
 
-    def _works(self, candidate: Isolation) -> bool:
-        job = jobs.create(self._work_dir / "jobs", f"try-{os.getpid()}-{id(candidate):x}", self.uid)
+    def _candidates(self) -> Iterator[Isolation]:
+        bwrap, unshare = self._tools.get("bwrap"), self._tools.get("unshare")
+        setpriv = shutil.which("setpriv")
+        for net in (True, False) if bwrap else ():
+            yield Bubblewrap(str(bwrap), self._view, self._inside, net)
+        for net in (True, False) if unshare else ():
+            yield Unshare(str(unshare), setpriv, net)
+        yield Plain(setpriv)
+
+    def _works(self, isolation: Isolation, uid: int | None, name: str) -> bool:
+        job = jobs.create(self._work_dir / "jobs", name, uid)
         try:
-            errand = Errand(_trial(self.uid), timeout_s=10.0)
-            jobs.fill(job, errand.order)
-            done = subprocess.run(candidate.command(job, errand), capture_output=True, timeout=20.0, check=False)
+            errand = Errand({"script": "true", "offline": True, "timeout_s": 10.0, "log_cap_bytes": 4096}, 10.0)
+            command, stop = self._prepared(job, errand, isolation, uid), Stop()
+            with stop.within(20.0):
+                status = _execute(command, job, stop, isolation)
             outcome = jobs.read_outcome(job)
-            return done.returncode == 0 and outcome is not None and outcome.exit_status == 0
-        except subprocess.TimeoutExpired:
-            return False
+            return status == 0 and outcome is not None and outcome.exit_status == 0
         finally:
             jobs.delete(job.root)
 
     def place(self, job: Job) -> str:
-        return PLACE if self.isolation is not None else str(job.root)
+        return PLACE if self.isolation.own_view else str(job.root)
 
     def facts(self) -> dict[str, str]:
         return self._facts(network=False)
 
     def _facts(self, *, network: bool) -> dict[str, str]:
-        isolated = []
-        if self.isolation is not None:
-            isolated = [*ISOLATED, *(["net"] if self.isolation.net and not network else [])]
-        isolated += ["user"] if self.uid is not None else []
-        isolated += sorted(self._groups.parents)
+        isolated = {*self.isolation.isolated, *self._groups.parents}
+        isolated |= {"net"} if self.isolation.net and not network else set()
+        isolated |= {"user"} if self.uid is not None else set()
         return {
             "sandbox": self.kind,
-            "isolation": ",".join(isolated) or "none",
+            "isolation": ",".join(name for name in ALL if name in isolated) or "none",
             "not_isolated": ",".join(name for name in ALL if name not in isolated) or "none",
             "python": platform.python_version(),
             "system": f"{platform.system()} {platform.release()}",
@@ -89,58 +118,65 @@ class ProcessSandbox:
         self._groups.remove_leftovers()
         return 0
 
+    def close(self) -> None:
+        self._groups.close()
+
     def run(self, job: Job, errand: Errand, stop: Stop) -> Ran:
-        own_network = self.isolation is not None and self.isolation.net and not errand.network
-        place = self.place(job)
+        with self._port(errand) as errand:
+            return self._run(job, errand, stop)
+
+    @contextlib.contextmanager
+    def _port(self, errand: Errand) -> Iterator[Errand]:
+        """Where the network is shared, a server gets a port that is free."""
+        serve = errand.order.get("serve")
+        if serve is None or (self.isolation.net and not errand.network):
+            yield errand
+            return
+        with ports.one(serve["port"]) as port:
+            yield replace(errand, order={**errand.order, "serve": {**serve, "port": port}})
+
+    def _run(self, job: Job, errand: Errand, stop: Stop) -> Ran:
+        command = self._prepared(job, errand, self.isolation, self.uid)
+        with self._groups.one(errand.pids, errand.memory_bytes) as group:
+            before = group.kills() if group is not None else 0
+            status = _execute(_joined(command, group), job, stop, self.isolation)
+            killed = group is not None and group.kills() > before
+        return Ran(status, killed, self._facts(network=errand.network))
+
+    def _prepared(self, job: Job, errand: Errand, isolation: Isolation, uid: int | None) -> list[str]:
+        """The command, after all that it needs was written into the job."""
+        place = PLACE if isolation.own_view else str(job.root)
+        own_network = isolation.net and not errand.network
         order = {
             **errand.order,
-            "uid": self.uid,
-            "own_network": own_network,
+            "uid": uid,
+            # bubblewrap brings the loopback up itself.
+            "loopback": own_network and not isolation.own_view,
             # Becoming another user undoes --die-with-parent, and not every sandbox has it: what runs inside sees the
             # worker's end by the end of its standard input.
             "watch_parent": True,
             "pids": None if "pids" in self._groups.parents else errand.pids,
-            "env": {**base_env(place, cached=errand.cache is not None), "PATH": self._path(job), **errand.env},
+            "env": {**base_env(place, cached=errand.cache is not None), "PATH": _path(place), **errand.env},
         }
         jobs.fill(job, order)
-        facts = self._facts(network=errand.network)
-        with self._groups.one(errand.pids, errand.memory_bytes) as group:
-            before = group.kills() if group is not None else 0
-            status = self._execute(self._command(job, errand, group), job, stop)
-            return Ran(status, group is not None and group.kills() > before, facts)
+        if not isolation.own_view:
+            self._link(job, errand)
+        return isolation.command(job, errand)
 
-    def _path(self, job: Job) -> str:
-        folder = f"{self.place(job)}/bin"
-        return ":".join([folder, str(interpreter().parent), "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"])
+    def _link(self, job: Job, errand: Errand) -> None:
+        """For a sandbox without a view of its own: the folder looks as it does in the others."""
+        (job.root / "inside").symlink_to(self._inside)
+        (job.root / "bin").mkdir()
+        found = uv()
+        if found is not None:
+            (job.root / "bin" / "uv").symlink_to(found)
+        if errand.cache is not None:
+            (job.root / "cache").symlink_to(errand.cache)
 
-    def _command(self, job: Job, errand: Errand, group: cgroups.Group | None) -> list[str]:
-        if self.isolation is not None:
-            command = self.isolation.command(job, errand)
-        else:
-            command = [str(interpreter()), *jobs.command(str(job.root))]
-            _link_tools(job, errand, self._inside)
-        if group is None:
-            return command
-        # A process joins its group before it becomes the sandbox, so that none of its children is outside.
-        joining = " && ".join(f'echo $$ > "${number}"' for number, _ in enumerate(group.entries, 1))
-        script = f'{joining} && shift {len(group.entries)} && exec "$@"'
-        return ["/bin/sh", "-c", script, "sh", *group.entries, *command]
 
-    def close(self) -> None:
-        self._groups.close()
-
-    def _execute(self, command: list[str], job: Job, stop: Stop) -> int:
-        plain = self.isolation is None
-        try:
-            with (job.root / "sandbox.log").open("wb") as log:
-                process = subprocess.Popen(
-                    command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=plain, cwd="/"
-                )
-        except OSError as error:
-            raise fault_of(error, f"starting {command[0]}") from error
-        assert process.stdin is not None
-        with process.stdin, stop.calling(process.terminate if plain else lambda: end(process)):
-            return process.wait()
+def _path(place: str) -> str:
+    folders = [f"{place}/bin", str(interpreter().parent), "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"]
+    return ":".join(folders)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
@@ -155,17 +191,22 @@ def end(process: subprocess.Popen[bytes]) -> None:
         process.kill()
 
 
-def _trial(uid: int | None) -> dict[str, Any]:
-    env = {"PATH": f"{interpreter().parent}:/usr/bin:/bin", "HOME": "/"}
-    return {"timeout_s": 5.0, "log_cap_bytes": 4096, "env": env, "script": "true", "uid": uid, "offline": True}
+def _joined(command: list[str], group: cgroups.Group | None) -> list[str]:
+    """Joins its group before it becomes the sandbox, so that none of its children is outside; no core files."""
+    entries = group.entries if group is not None else []
+    steps = ["ulimit -c 0", *(f'echo $$ > "${number}"' for number, _ in enumerate(entries, 1))]
+    return ["/bin/sh", "-c", f'{" && ".join(steps)} && shift {len(entries)} && exec "$@"', "sh", *entries, *command]
 
 
-def _link_tools(job: Job, errand: Errand, inside: Path) -> None:
-    """For a sandbox without a view of its own: the folder looks as it does in the others."""
-    (job.root / "inside").symlink_to(inside)
-    found = uv()
-    (job.root / "bin").mkdir()
-    if found is not None:
-        (job.root / "bin" / "uv").symlink_to(found)
-    if errand.cache is not None:
-        (job.root / "cache").symlink_to(errand.cache)
+def _execute(command: list[str], job: Job, stop: Stop, isolation: Isolation) -> int:
+    plain = isinstance(isolation, Plain)
+    try:
+        with (job.root / "sandbox.log").open("wb") as log:
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=plain, cwd="/"
+            )
+    except OSError as error:
+        raise fault_of(error, f"starting {command[0]}") from error
+    assert process.stdin is not None
+    with process.stdin, stop.calling(process.terminate if plain else lambda: end(process)):
+        return process.wait()

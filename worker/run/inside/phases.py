@@ -60,12 +60,9 @@ class Phases:
         if self.order.get("script") is not None:
             self.run.enter("script")
             return self.run.call([*shell, os.path.join(self.inputs, "script.sh")], self.tree)
-        from .server import NoPort, serve
+        from .server import serve
 
-        try:
-            return serve(self.run, shell, self.tree)
-        except NoPort:
-            raise Fault("no-port", "no TCP port is free on this node", "Stop what holds them.") from None
+        return serve(self.run, shell, self.tree)
 
     def unpack(self, archive: str) -> None:
         tar = tool("tar", self.run.env["PATH"])

@@ -20,17 +20,13 @@ TERM_S = 10.0
 ANSWER_S = 5.0
 
 
-class NoPort(Exception):
-    pass
-
-
 def serve(run: Run, shell: list[str], cwd: str) -> Status:
     """The exit status and signal of the server when it dies first, else of the check.
 
-    Errors: TimedOut, also when the server is not ready in time; NoPort.
+    Errors: TimedOut, also when the server is not ready in time.
     """
     spec = run.order["serve"]
-    port = choose_port(spec["port"], own=run.order["own_network"])
+    port = spec["port"]
     run.facts["port"] = str(port)
     run.env.update(FIRSTBAD_PORT=str(port), FIRSTBAD_URL="http://127.0.0.1:%d" % port)
     run.enter("start")
@@ -76,23 +72,6 @@ def stop(run: Run, server: int) -> None:
                 return
         except TimedOut:
             return
-
-
-def choose_port(wanted: int, *, own: bool) -> int:
-    """The wanted port; another one when this network is shared and the wanted one is taken."""
-    if own:
-        return wanted
-    import socket
-
-    for port in (wanted, 0):
-        with socket.socket() as attempt:
-            attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                attempt.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return int(attempt.getsockname()[1])
-    raise NoPort
 
 
 class Ready:

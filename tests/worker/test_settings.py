@@ -1,0 +1,55 @@
+"""The worker's settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from worker.run.view import View, interpreter
+from worker.settings import Settings
+
+
+def test_lists_are_written_with_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FIRSTBAD_SANDBOXES", "process, docker")
+    monkeypatch.setenv("FIRSTBAD_VISIBLE", "/models,/data")
+    monkeypatch.setenv("FIRSTBAD_ALLOW_FILE_REPOS", "true")
+    found = Settings()
+    assert found.sandboxes == ("process", "docker")
+    assert found.visible == (Path("/models"), Path("/data"))
+    assert found.allow_file_repos
+
+
+def test_only_named_variables_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/etc/ssl/cert.pem")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("MY_PROXY", "p")
+    assert Settings().passed_env()["SSL_CERT_FILE"] == "/etc/ssl/cert.pem"
+    assert "AWS_SECRET_ACCESS_KEY" not in Settings().passed_env()
+    assert "AWS_SECRET_ACCESS_KEY" not in Settings().git_env()
+    assert Settings(pass_env=("MY_PROXY",)).passed_env() == {"MY_PROXY": "p"}
+
+
+@pytest.mark.parametrize("wrong", [{"slots": 0}, {"sandboxes": "vm"}, {"sandbox_uid": 0}, {"node": ""}])
+def test_what_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        Settings(**wrong)  # type: ignore[arg-type]
+
+
+def test_settings_cannot_be_changed() -> None:
+    with pytest.raises(ValidationError):
+        Settings().slots = 3  # type: ignore[misc]
+
+
+def test_a_hidden_folder_is_masked_only_where_it_would_be_seen(tmp_path: Path) -> None:
+    inner = tmp_path / "data"
+    inner.mkdir()
+    view = View(visible=(tmp_path,), hidden=(inner, tmp_path / "missing"))
+    assert view.masked(view.shown()) == [inner]
+    assert View(hidden=(inner,)).masked(View().shown()) == []
+
+
+def test_the_interpreter_is_shown_and_exists() -> None:
+    assert interpreter().exists()
+    assert any(interpreter().resolve().is_relative_to(path) for path in View().shown())
