@@ -46,7 +46,7 @@ class Search:
         """Both answers of the probe that has been in flight longest."""
         sha, rest = future.flying[0], future.flying[1:]
         belief = believe(self.range_, future.evidence, self.prior, self.noise)
-        if settled(belief, self.confidence):
+        if settled(belief, self.noise, self.confidence):
             return
         index = self.range_.find(sha)
         bad = float(belief.weights @ belief.bad_if_good) if index is None else chance_of_bad(self.range_, belief, index)

@@ -61,7 +61,7 @@ def redundant(
 ) -> tuple[str, ...]:
     """Probes in flight that can tell nothing any more, so that they can be cancelled."""
     belief = believe(range_, evidence, prior, noise)
-    if settled(belief, confidence):
+    if settled(belief, noise, confidence):
         return tuple(in_flight)
     return tuple(sha for sha in in_flight if _tells(range_, belief, sha) < (1e-9 if belief.exact else WORTHLESS))
 

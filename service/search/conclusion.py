@@ -23,7 +23,7 @@ from service.search.position import WORTHLESS, Position, exhausted, position
 
 @dataclass(frozen=True)
 class Found:
-    """`confidence` is the posterior probability of the answer, 1.0 when every verdict is taken at its word."""
+    """`confidence` is the probability that the answer is right, 1.0 when every verdict is taken at its word."""
 
     sha: str
     confidence: float
@@ -79,7 +79,11 @@ def conclusion(
             return Contradiction(clash.observations, clash.why)
     if noise is None:
         return _exact(range_, evidence, belief)
-    return _noisy(range_, evidence, belief, position(range_, evidence, prior, None, noise, confidence), confidence)
+    top = int(np.argmax(belief.weights))
+    stated = noise.stated(float(belief.weights[top]))
+    if stated >= confidence:
+        return Found(range_.shas[top], stated)
+    return _undecided(range_, evidence, belief, position(range_, evidence, prior, None, noise, confidence), confidence)
 
 
 def _exact(range_: Range, evidence: Evidence, belief: Belief) -> Conclusion:
@@ -98,11 +102,9 @@ def _last_is_no_question(range_: Range, belief: Belief, last: int, evidence: Evi
     return bool(untestable or not (belief.weights > 0)[~range_.ancestors(last)].any())
 
 
-def _noisy(range_: Range, evidence: Evidence, belief: Belief, at: Position | None, confidence: float) -> Conclusion:
+def _undecided(range_: Range, evidence: Evidence, belief: Belief, at: Position | None, confidence: float) -> Conclusion:
     order = np.argsort(-belief.weights, kind="stable")
     shares = belief.weights[order]
-    if shares[0] >= confidence:
-        return Found(range_.shas[order[0]], float(shares[0]))
     count = int(np.searchsorted(np.cumsum(shares), confidence)) + 1
     bits = _best_bits(at)
     if bits >= WORTHLESS:

@@ -17,6 +17,9 @@ from service.search.places import GOOD_END, Places, view
 
 #: Seconds that a probe is expected to take, by SHA.
 Cost = Mapping[str, float]
+#: Bits are weighed against seconds to this power. Less than 1, as the probes after this one will take time as well:
+#: docs/search.md has the figures.
+HASTE = 0.6
 #: A probe that tells less than this many bits is not worth a machine.
 WORTHLESS = 1e-3
 #: A flaky search gives odds instead of an answer after so many runs for each doubling of the range.
@@ -25,7 +28,7 @@ PATIENCE = 16
 
 @dataclass(frozen=True, eq=False)
 class Position:
-    """`worth` multiplies the bits of a probe at each place: the chance that it can be tested, over its seconds.
+    """`worth` multiplies the bits of a probe at each place: the chance that it can be tested, less for more seconds.
 
     `range_` holds the candidates that are left when verdicts are exact; `belief` is over them, or over classes of them
     with their `sizes`.
@@ -55,11 +58,11 @@ class Position:
         return futures
 
 
-def settled(belief: Belief, confidence: float) -> bool:
+def settled(belief: Belief, noise: Noise | None, confidence: float) -> bool:
     """Nothing is left to ask: one candidate left, one that holds the confidence, or none that explains the evidence."""
-    if belief.exact:
+    if noise is None:
         return int(np.count_nonzero(belief.weights)) <= 1
-    return not belief.possible or float(belief.weights.max()) >= confidence
+    return not belief.possible or noise.stated(float(belief.weights.max())) >= confidence
 
 
 def exhausted(range_: Range, evidence: Evidence) -> bool:
@@ -78,7 +81,7 @@ def position(
 ) -> Position | None:
     """None when nothing is left to ask."""
     belief = believe(range_, evidence, prior, noise)
-    if settled(belief, confidence) or (noise is not None and exhausted(range_, evidence)):
+    if settled(belief, noise, confidence) or (noise is not None and exhausted(range_, evidence)):
         return None
     worth = _worth(range_, evidence, cost, belief.exact)
     left = belief.weights > 0
@@ -96,7 +99,7 @@ def _worth(range_: Range, evidence: Evidence, cost: Cost | None, exact: bool) ->
     """By commit. With exact verdicts nobody asks for the bad end."""
     worth = testable(skipped(range_, evidence))
     if cost is not None:
-        worth /= np.array([_seconds(cost, sha) for sha in range_.shas])
+        worth /= np.array([_price(cost, sha) for sha in range_.shas])
     if exact:
         worth[-1] = 0.0
     return worth
@@ -105,11 +108,11 @@ def _worth(range_: Range, evidence: Evidence, cost: Cost | None, exact: bool) ->
 def _worth_of_good_end(range_: Range, cost: Cost | None, exact: bool) -> float:
     if exact or not range_.goods:
         return 0.0
-    return 1.0 / _seconds(cost or {}, range_.goods[0])
+    return 1.0 / _price(cost or {}, range_.goods[0])
 
 
-def _seconds(cost: Cost, sha: str) -> float:
-    return max(cost.get(sha, 1.0), 1e-9)
+def _price(cost: Cost, sha: str) -> float:
+    return float(max(cost.get(sha, 1.0), 1e-9) ** HASTE)
 
 
 def testable(untestable: Bools) -> Floats:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 #: Share of the belief that is spread evenly, whatever the clues say.
 EVEN = 0.15
 #: What a match counts by where the clue stands; the n-th innermost file counts FILE / n ** DECAY.
-FILE, OUTER, FUNCTION, WORD, PART = 1.0, 0.35, 0.5, 0.35, 0.12
+FILE, OUTER, FUNCTION, WORD, PART = 1.0, 0.35, 0.5, 0.15, 0.08
 DECAY = 0.25
 #: Saturation and length normalisation, the customary values of BM25.
 K1, B = 1.2, 0.75

@@ -8,8 +8,9 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.search.repository import Bisected, Repository
 from service.search import Evidence, Found, Range, Suspects, conclusion, next_probes
-from tests.search.histories import LONG, Bisected, Repository, descendants, parent_lists
+from tests.search.histories import LONG, descendants, parent_lists
 
 EXAMPLES = 400 if LONG else 20
 
