@@ -206,7 +206,7 @@ class Pipeline:
             phases=run.phases(),
             log=log,
             failure_seen=observe.readable(seen.encode()) if seen else None,
-            environment={**run.ran.facts, **(inside.facts if inside else {}), "node": self.node},
+            environment={**(inside.facts if inside else {}), **run.ran.facts, "node": self.node},
         )
 
 

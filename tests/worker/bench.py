@@ -134,7 +134,8 @@ class Bench:
         return self.pipeline.work_dir / "jobs" / f"{id}.1"
 
     def left(self) -> list[Path]:
-        return list((self.pipeline.work_dir / "jobs").iterdir())
+        jobs = self.pipeline.work_dir / "jobs"
+        return list(jobs.iterdir()) if jobs.exists() else []
 
 
 class Background(threading.Thread):

@@ -9,10 +9,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.worker.bench import Background, Bench
+from tests.worker.bench import Background, Bench, running
 from tests.worker.conftest import eventually, pipeline
 from worker.build import wheels
 from worker.build.store import Store
@@ -107,23 +107,22 @@ def test_builds_of_a_repository_share_the_installers_cache(process_bench: Bench)
 
 
 def test_a_cancelled_build_reports_nothing(process_bench: Bench) -> None:
-    stop = Stop()
-
-    def when_it_runs() -> None:
-        eventually(process_bench.left)
-        stop.press(CANCELLED)
-
-    threading.Thread(target=when_it_runs, daemon=True).start()
-    order_done = process_bench.pipeline.build(_order(process_bench), stop)
-    assert order_done is None
-    assert process_bench.left() == []
-
-
-def _order(bench: Bench) -> BuildOrder:
-    limits = Limits(timeout_s=60.0)
-    return BuildOrder(
-        key="slow", attempt=1, source=bench.source(), command="sleep 600", sandbox=bench.sandbox, limits=limits
+    marker, stop, found = f"3602.{os.getpid()}1", Stop(), []
+    order = BuildOrder(
+        key="slow",
+        attempt=1,
+        source=process_bench.source(),
+        command=f"sleep {marker}",
+        sandbox=process_bench.sandbox,
+        limits=Limits(timeout_s=60.0),
     )
+    build = threading.Thread(target=lambda: found.append(process_bench.pipeline.build(order, stop)), daemon=True)
+    build.start()
+    eventually(lambda: running(marker))
+    stop.press(CANCELLED)
+    build.join(30.0)
+    assert found == [None]
+    assert running(marker) == [] and process_bench.left() == []
 
 
 def fill(folder: Path) -> None:
@@ -188,6 +187,7 @@ def test_a_put_is_whole_or_not_at_all(tmp_path: Path) -> None:
     assert list((tmp_path / "store" / "tmp").iterdir()) == []
 
 
+@settings(deadline=None)
 @given(content=st.binary(max_size=5000))
 def test_what_is_put_comes_back(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     folder = tmp_path_factory.mktemp("store")
@@ -203,6 +203,7 @@ def _file(folder: Path, content: bytes) -> Path:
     return path
 
 
+@settings(deadline=None)
 @given(name=st.text(min_size=1, max_size=30))
 def test_members_that_lead_outside_are_never_accepted(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
     target = tmp_path_factory.mktemp("wheel")

@@ -38,7 +38,7 @@ def without_stamps(text: bytes) -> bytes:
     return b"".join(line[STAMP:] + b"\n" for line in lines)
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(pieces=st.lists(st.binary(min_size=1, max_size=200).map(lambda b: b.replace(b"\x01", b"\n")), max_size=20))
 def test_every_byte_is_kept_under_the_cap(tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes]) -> None:
     job = jobs.create(tmp_path_factory.mktemp("log"), "job", None)
@@ -51,7 +51,7 @@ def test_every_byte_is_kept_under_the_cap(tmp_path_factory: pytest.TempPathFacto
     )
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(
     lines=st.lists(st.integers(min_value=0, max_value=300), min_size=1, max_size=200),
     size=st.integers(min_value=1, max_value=2000),
@@ -178,6 +178,7 @@ def test_a_full_disk_is_seen() -> None:
     assert not out_of_space([b"ok\n"])
 
 
+@settings(deadline=None)
 @given(line=st.binary())
 def test_what_is_readable_can_be_stored_and_shown(line: bytes) -> None:
     text = readable(line)

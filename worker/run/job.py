@@ -13,7 +13,7 @@ import stat
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -60,8 +60,8 @@ class Errand:
 class InsidePhase(BaseModel):
     model_config = ConfigDict(frozen=True)
     name: str = Field(max_length=20)
-    at_s: float
-    seconds: float | None
+    at_s: float = Field(ge=0, le=1e9)
+    seconds: float | None = Field(ge=0, le=1e9)
 
 
 class InsideOutcome(BaseModel):
@@ -71,14 +71,14 @@ class InsideOutcome(BaseModel):
     exit_status: int | None = Field(ge=0, le=255)
     signal: int | None = Field(ge=1, le=64)
     timed_out: bool
-    fault: dict[str, str] | None
+    fault: dict[str, Annotated[str, Field(max_length=2000)]] | None
     ended_in: str = Field(max_length=20)
     ready: bool | None
     phases: tuple[InsidePhase, ...] = Field(max_length=20)
     began: float
-    bytes: int = Field(ge=0)
+    bytes: int = Field(ge=0, le=2**60)
     failure_seen: str | None = Field(max_length=70_000)
-    facts: dict[str, str] = Field(max_length=10)
+    facts: dict[Annotated[str, Field(max_length=50)], Annotated[str, Field(max_length=500)]] = Field(max_length=10)
     python: str = Field(max_length=50)
 
 
