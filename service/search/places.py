@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from service.search.belief import Belief
 from service.search.graph import DENSE, Bools, Floats, Ints, Range, mass_below
@@ -18,6 +19,8 @@ from service.search.graph import DENSE, Bools, Floats, Ints, Range, mass_below
 GOOD_END = -1
 #: So many places are looked at closely on a large range, one bit each of a 64-bit word.
 SHORTLIST = 64
+#: At most so many of them are commits in flight, and as many commits that were tested before.
+SOME = 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,29 +63,31 @@ class View:
     sizes: Floats
 
 
-def view(range_: Range, belief: Belief, wanted: Sequence[int], worth: Floats) -> View:
-    """`wanted` commits are always among the places; the others are those of most worth for each share of the belief."""
+def view(range_: Range, belief: Belief, flying: Sequence[int], tested: Sequence[int], worth: Floats) -> View:
+    """Probes in flight are always among the places, by the indexes of their commits in the range."""
     n = len(range_)
     if n <= DENSE:
         rows = None if range_.is_line else range_.rows
         return View(Places(np.append(np.arange(n), GOOD_END), rows), belief, (belief.weights > 0).astype(float))
-    chosen = _shortlist(range_, belief, wanted, worth)
-    classes, rows = _line_classes(n, chosen) if range_.is_line else _classes(range_, belief, chosen)
-    _, first = np.unique(classes, return_index=True)
+    chosen = _shortlist(range_, belief, flying, tested, worth)
+    above = np.searchsorted(chosen, np.arange(n)) if range_.is_line else np.array(range_.above(chosen), dtype=np.uint64)
+    classes, first = _classes(above, belief)
     weights: Floats = np.bincount(classes, weights=belief.weights).astype(float)
     sizes: Floats = np.bincount(classes, weights=belief.weights > 0).astype(float)
     small = Belief(weights, belief.bad_if_good[first], belief.bad_if_bad[first], belief.exact)
-    return View(Places(np.append(chosen, GOOD_END), rows[:, first]), small, sizes)
+    return View(Places(np.append(chosen, GOOD_END), _rows(range_, above[first], len(chosen))), small, sizes)
 
 
-def _shortlist(range_: Range, belief: Belief, wanted: Sequence[int], worth: Floats) -> list[int]:
-    """The wanted commits, the heaviest candidates with a parent, those nearest to half, and some for every share."""
+def _shortlist(range_: Range, belief: Belief, flying: Sequence[int], tested: Sequence[int], worth: Floats) -> list[int]:
+    """Commits in flight, tested ones and others nearest to half of the belief, the heaviest candidates with a parent,
+    and for every share of the belief the commit of most worth."""
     mass = mass_below(range_, belief.weights)
-    chosen = dict.fromkeys(wanted[: SHORTLIST // 2])
+    off = np.where(worth > 0, np.abs(mass - 0.5), 2.0)
+    chosen = dict.fromkeys(flying[:SOME])
+    chosen |= dict.fromkeys(sorted(tested, key=lambda index: float(off[index]))[:SOME])
     for index in np.argsort(-belief.weights, kind="stable")[:5].tolist():
         chosen |= dict.fromkeys([index, *range_.parent_lists[index][:1]])
-    half = np.where(worth > 0, np.abs(mass - 0.5), 2.0)
-    chosen |= dict.fromkeys(np.argsort(half, kind="stable")[:6].tolist())
+    chosen |= dict.fromkeys(np.argsort(off, kind="stable")[:6].tolist())
     shares = SHORTLIST - len(chosen)
     share = np.minimum((mass * shares).astype(int), shares - 1)
     order = np.lexsort((np.abs(mass - (share + 0.5) / shares), -worth, share))
@@ -90,17 +95,20 @@ def _shortlist(range_: Range, belief: Belief, wanted: Sequence[int], worth: Floa
     return sorted(chosen | dict.fromkeys(best.tolist()))
 
 
-def _line_classes(n: int, chosen: Sequence[int]) -> tuple[Ints, Floats]:
-    """On a line, classes are the stretches between places."""
-    classes = np.searchsorted(chosen, np.arange(n)).astype(np.int64)
-    return classes, (classes[None, :] <= np.arange(len(chosen))[:, None]).astype(float)
-
-
-def _classes(range_: Range, belief: Belief, chosen: Sequence[int]) -> tuple[Ints, Floats]:
-    """Classes by the places above a candidate, and by what is believed of the rates of error."""
-    masks = np.array(range_.above(chosen), dtype=np.uint64)
-    _, by_mask = np.unique(masks, return_inverse=True)
+def _classes(above: Ints | NDArray[np.uint64], belief: Belief) -> tuple[Ints, Ints]:
+    """For each candidate its class, and for each class one candidate: those with the same places above them and the
+    same belief about the rates of error."""
+    _, by_place = np.unique(above, return_inverse=True)
     _, by_rates = np.unique(belief.bad_if_bad + 1j * belief.bad_if_good, return_inverse=True)
-    _, classes = np.unique(by_mask * (int(by_rates.max()) + 1) + by_rates, return_inverse=True)
-    bits = np.arange(len(chosen), dtype=np.uint64)[:, None]
-    return classes.astype(np.int64), ((masks[None, :] >> bits) & np.uint64(1)).astype(float)
+    _, first, classes = np.unique(
+        by_place * (int(by_rates.max()) + 1) + by_rates, return_index=True, return_inverse=True
+    )
+    return classes.astype(np.int64), first
+
+
+def _rows(range_: Range, above: Ints | NDArray[np.uint64], count: int) -> Floats:
+    """On a line a class says how many places lie below it; elsewhere, by bits, which places lie above."""
+    places = np.arange(count)[:, None]
+    if range_.is_line:
+        return (above[None, :] <= places).astype(float)
+    return ((above[None, :] >> places.astype(np.uint64)) & np.uint64(1)).astype(float)

@@ -89,8 +89,11 @@ def position(
         range_, indexes = range_.restrict(left)
         worth = worth[indexes]
         belief = Belief(belief.weights[indexes], belief.bad_if_good[indexes], belief.bad_if_bad[indexes])
-    wanted = dict.fromkeys(index for sha in (*in_flight, *evidence.tallies) if (index := range_.find(sha)) is not None)
-    seen = view(range_, belief, list(wanted), worth)
+    flying, tested = (
+        [index for sha in dict.fromkeys(shas) if (index := range_.find(sha)) is not None]
+        for shas in (in_flight, evidence.tallies)
+    )
+    seen = view(range_, belief, flying, tested, worth)
     worth = np.append(worth[seen.spots.indexes[:-1]], _worth_of_good_end(range_, cost, belief.exact))
     return Position(range_, seen.belief, seen.spots, seen.sizes, worth)
 

@@ -140,6 +140,28 @@ def test_a_failure_that_never_flakes_is_noticed_and_confirmed_in_few_runs() -> N
     assert max(runs) <= 15
 
 
+def test_several_workers_share_a_flaky_search_and_the_answer_is_as_sure() -> None:
+    random, range_ = np.random.default_rng(3), line(60)
+    right = answered = 0
+    for _ in range(40):
+        truth, evidence, flying = int(random.integers(60)), Evidence(), []
+        while True:
+            for sha in redundant(range_, evidence, flying, noise=UNKNOWN):
+                flying.remove(sha)
+            flying += next_probes(range_, evidence, in_flight=flying, width=4, noise=UNKNOWN)
+            assert len(flying) <= 4
+            if not flying:
+                break
+            sha = flying.pop(int(random.integers(len(flying))))
+            bad = sha != "end" and int(sha) >= truth
+            evidence = evidence.plus(sha, "bad" if random.random() < (0.7 if bad else 0.1) else "good")
+        said = conclusion(range_, evidence, noise=UNKNOWN)
+        answered += isinstance(said, Found)
+        right += isinstance(said, Found) and said.sha == str(truth)
+    assert answered >= 38
+    assert right >= 0.9 * answered
+
+
 def test_untested_neighbours_of_the_answer_give_odds_and_no_answer() -> None:
     range_ = line(20)
     random = np.random.default_rng(1)
