@@ -80,21 +80,16 @@ class Keeper(threading.Thread):
         return True
 
     def drop(self, key: Key) -> None:
-        """This worker has no more to do with it; its lease ends at once."""
+        """Its lease is renewed no more, but lasts: the service shall find the result before it misses the lease."""
         with self._lock:
             self._held.pop(key, None)
-
-    def release(self, key: Key) -> None:
-        self.drop(key)
-        with contextlib.suppress(redis.RedisError):
-            self._redis.delete(lease_key(*key))
 
     @contextlib.contextmanager
     def holding(self, key: Key) -> Iterator[None]:
         try:
             yield
         finally:
-            self.release(key)
+            self.drop(key)
 
     def press_all(self, reason: str) -> None:
         for button in list(self._held.values()):

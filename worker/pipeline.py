@@ -163,7 +163,7 @@ class Pipeline:
             stop.check()
         inside = jobs.read_outcome(job)
         log = assemble(job, inside.bytes if inside else None, limits.log_cap_bytes)
-        return Run(ran, inside, log, time.time() - began, began, overdue=stop.reason == OVERDUE, said=_said(job))
+        return Run(ran, inside, log, time.time() - began, began, overdue=stop.reason == OVERDUE, said=jobs.said(job))
 
     def _cache(self, order: BuildOrder | ProbeOrder, sandbox: Sandbox) -> Path:
         """One installer's cache for all builds of a repository; other repositories' builds cannot write into it."""
@@ -265,14 +265,6 @@ def _append(log: Path, text: str) -> None:
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"
     with log.open("a", encoding="utf-8") as file:
         file.write(f"{stamp} firstbad: {text}\n")
-
-
-def _said(job: Job) -> str:
-    try:
-        text = (job.root / "sandbox.log").read_bytes()[-1000:].decode("utf-8", "replace").strip()
-    except FileNotFoundError:
-        text = ""
-    return text or "it said nothing"
 
 
 def _check_name(wheel: str) -> None:

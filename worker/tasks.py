@@ -260,7 +260,7 @@ def remove_orphans(sandboxes: Iterable[Sandbox]) -> None:
 
 def make_pipeline(settings: Settings) -> Pipeline:
     store = Store(settings.store)
-    hidden = (settings.work_dir, *settings.hidden, *([store.local] if store.local else []))
+    hidden = (settings.work_dir, Path("/etc/firstbad"), *settings.hidden, *([store.local] if store.local else []))
     inside = install_inside(settings.work_dir)
     sandboxes: dict[str, Sandbox] = {}
     if "process" in settings.sandboxes:

@@ -134,7 +134,12 @@ class Sources:
             with contextlib.ExitStack() as stack:
                 out = stack.enter_context(into.open("wb")) if into else subprocess.DEVNULL
                 process = subprocess.Popen(
-                    command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE
+                    command,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=subprocess.PIPE,
+                    start_new_session=True,
                 )
                 stack.enter_context(stop.calling(process.kill))
                 said = _said(process, self.timeout_s)

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from worker.errors import NodeFault, fault_of
 
 INSIDE = Path(__file__).with_name("inside")
+FOLDERS = ("out/wheels", "work/tree", "work/home", "work/tmp")
 OUTCOME_BYTES = 1024 * 1024
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,150}")
 
@@ -100,7 +101,10 @@ def command(place: str) -> list[str]:
 
 
 def create(jobs: Path, name: str, uid: int | None) -> Job:
-    """A fresh folder. `uid`: who works inside, when that is another user than the worker's. Errors: NodeFault."""
+    """A fresh folder. `uid`: user and group of who works inside, when that is not the worker's user.
+
+    No other user of the node can look into it: orders hold what the node passes into sandboxes. Errors: NodeFault.
+    """
     if not _NAME.fullmatch(name):
         raise NodeFault("order", f"the id {name!r} cannot name a folder", "Use letters, digits, '.', '_', ':' and '-'.")
     job = Job(jobs / name)
@@ -108,17 +112,13 @@ def create(jobs: Path, name: str, uid: int | None) -> Job:
         jobs.mkdir(parents=True, exist_ok=True)
         delete(job.root)
         job.root.mkdir(mode=0o711)
-        for folder in (
-            job.inputs,
-            job.out,
-            job.work,
-            job.out / "wheels",
-            job.work / "tree",
-            job.work / "home",
-            job.work / "tmp",
-        ):
-            folder.mkdir()
-            if uid is not None and folder != job.inputs:
+        job.inputs.mkdir(mode=0o700)
+        if uid is not None:
+            os.chown(job.inputs, -1, uid)
+            job.inputs.chmod(0o750)
+        for folder in (job.out, job.work, *(job.root / name for name in FOLDERS)):
+            folder.mkdir(mode=0o700)
+            if uid is not None:
                 os.chown(folder, uid, uid)
     except OSError as error:
         raise fault_of(error, f"making the folder {job.root}") from error
@@ -138,9 +138,13 @@ def fill(job: Job, order: dict[str, Any]) -> None:
 def open_output(job: Job, name: str) -> BinaryIO | None:
     """A file that the sandbox wrote: a plain file or None, never what a link or a pipe left there leads to."""
     try:
-        handle = os.open(job.out / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        folder = os.open(job.out, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+        finally:
+            os.close(folder)
     except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO):
+        if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.ENOTDIR, errno.EACCES):
             return None
         raise fault_of(error, f"reading {name}") from error
     if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -160,6 +164,16 @@ def read_outcome(job: Job) -> InsideOutcome | None:
         return InsideOutcome.model_validate_json(text) if len(text) <= OUTCOME_BYTES else None
     except ValidationError:
         return None
+
+
+def said(job: Job) -> str:
+    """The last of what the sandbox itself had to say, and a Python that failed inside it."""
+    try:
+        with (job.root / "sandbox.log").open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - 1000))
+            return log.read().decode("utf-8", "replace").strip() or "it said nothing"
+    except FileNotFoundError:
+        return "it said nothing"
 
 
 def delete(folder: Path) -> None:

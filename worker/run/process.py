@@ -203,7 +203,7 @@ def _execute(command: list[str], job: Job, stop: Stop, isolation: Isolation) -> 
     try:
         with (job.root / "sandbox.log").open("wb") as log:
             process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=plain, cwd="/"
+                command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True, cwd="/"
             )
     except OSError as error:
         raise fault_of(error, f"starting {command[0]}") from error
