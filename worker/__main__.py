@@ -13,11 +13,10 @@ from worker.tasks import run
 def main() -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
-        run(Settings())
+        return run(Settings())
     except NodeFault as fault:
         sys.stderr.write(f"firstbad worker: {fault.message}. {fault.advice}\n")
         return 2
-    return 0
 
 
 if __name__ == "__main__":

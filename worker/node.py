@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from worker.contract import LEASE_S, RENEW_S, cancel_key, lease_key, sent_key, taken_key
 
 log = logging.getLogger(__name__)
 
 CANCEL_S = 0.5
+BEAT_S = 5.0
 TAKEN_S = 24 * 3600
 
 Key = tuple[str, str, int]
@@ -29,7 +32,29 @@ class Button(Protocol):
 
 def connect(url: str) -> redis.Redis:
     """A client that gives up after seconds: whoever asks has something better to do than to wait."""
-    return redis.Redis.from_url(url, socket_timeout=5.0, socket_connect_timeout=5.0, decode_responses=True)
+    return redis.Redis.from_url(
+        url, socket_timeout=5.0, socket_connect_timeout=5.0, retry=Retry(NoBackoff(), 1), decode_responses=True
+    )
+
+
+def press(button: Button, reason: str) -> None:
+    """In a thread of its own: ending a run may take as long as a container engine likes."""
+    threading.Thread(target=button.press, args=(reason,), daemon=True).start()
+
+
+class Pulse(threading.Thread):
+    """Calls `beat` every few seconds. That may take its time, which leases have not."""
+
+    def __init__(self, beat: Callable[[], None]) -> None:
+        super().__init__(name="pulse", daemon=True)
+        self._beat, self._over = beat, threading.Event()
+
+    def run(self) -> None:
+        while not self._over.wait(BEAT_S):
+            self._beat()
+
+    def close(self) -> None:
+        self._over.set()
 
 
 class Keeper(threading.Thread):
@@ -38,9 +63,9 @@ class Keeper(threading.Thread):
     Redis may go away and come back, empty too: a lease is set, never only prolonged.
     """
 
-    def __init__(self, client: redis.Redis, node: str, beat: Callable[[], None]) -> None:
+    def __init__(self, client: redis.Redis, node: str) -> None:
         super().__init__(name="keeper", daemon=True)
-        self._redis, self._node, self._beat = client, node, beat
+        self._redis, self._node = client, node
         self._lock = threading.Lock()
         self._held: dict[Key, Button] = {}
         self._over = threading.Event()
@@ -92,14 +117,16 @@ class Keeper(threading.Thread):
             self.drop(key)
 
     def press_all(self, reason: str) -> None:
-        for button in list(self._held.values()):
-            button.press(reason)
+        with self._lock:
+            held = list(self._held.values())
+        for button in held:
+            press(button, reason)
 
     def close(self) -> None:
         self._over.set()
 
     def run(self) -> None:
-        renew = beat = 0.0
+        renew = 0.0
         while not self._over.wait(CANCEL_S):
             now = time.monotonic()
             with self._lock:
@@ -112,15 +139,12 @@ class Keeper(threading.Thread):
                     renew = now + RENEW_S
             except redis.RedisError as error:
                 log.warning("redis does not answer, leases are not renewed: %s", error)
-            if now >= beat:
-                self._beat()
-                beat = time.monotonic() + 2 * RENEW_S
 
     def _cancel(self, held: dict[Key, Button]) -> None:
         found = self._redis.mget([cancel_key(*key) for key in held])
         for key, value in zip(held, found, strict=True):
             if value is not None:
-                held[key].press("cancelled")
+                press(held[key], "cancelled")
 
     def _renew(self, held: list[Key]) -> None:
         with self._redis.pipeline(transaction=False) as pipe:

@@ -15,9 +15,8 @@ from typing import Any
 log = logging.getLogger(__name__)
 
 
-#: Raised by `send` when the broker cannot be reached now.
 class Unreachable(Exception):
-    pass
+    """The broker cannot be reached now."""
 
 
 class Outgoing:
@@ -48,10 +47,14 @@ class Outgoing:
         """Sends what is kept, oldest first, until it is empty or the broker fails again."""
         with self._lock:
             for path in sorted(self._folder.glob("*.json")):
-                kept = json.loads(path.read_text(encoding="utf-8"))
                 try:
+                    kept = json.loads(path.read_text(encoding="utf-8"))
                     self._send(kept["task"], kept["message"])
                 except Unreachable:
                     return
-                path.unlink()
-                log.info("%s was sent late", kept["task"])
+                except (ValueError, KeyError, TypeError):
+                    log.exception("%s is no message and is set aside", path)
+                    path.rename(path.with_suffix(".broken"))
+                else:
+                    path.unlink()
+                    log.info("%s was sent late", kept["task"])

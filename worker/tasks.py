@@ -34,7 +34,7 @@ from worker.contract import (
     Task,
 )
 from worker.errors import NodeFault
-from worker.node import Keeper, Key, connect
+from worker.node import Keeper, Key, Pulse, connect
 from worker.outgoing import Outgoing, Unreachable
 from worker.pipeline import Pipeline
 from worker.run.job import delete_leftovers, install_inside
@@ -47,7 +47,7 @@ from worker.settings import Settings
 log = logging.getLogger(__name__)
 
 #: Seconds that running jobs get to end after SIGTERM; then the process ends without them.
-SHUTDOWN_S = 6.0
+SHUTDOWN_S = 5.0
 RESULTS = {"build": Task.BUILT, "probe": Task.PROBED}
 
 
@@ -68,7 +68,11 @@ def make_app(redis_url: str) -> celery.Celery:
         worker_cancel_long_running_tasks_on_connection_loss=False,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
-        broker_transport_options={"socket_connect_timeout": 5.0, "visibility_timeout": 24 * 3600},
+        broker_transport_options={
+            "socket_connect_timeout": 5.0,
+            "socket_timeout": 15.0,
+            "visibility_timeout": 24 * 3600,
+        },
     )
     return app
 
@@ -82,7 +86,8 @@ class Worker:
         self.stopping = threading.Event()
         self.free = Wake()
         self.outgoing = Outgoing(settings.work_dir / "outgoing", self._send)
-        self.keeper = Keeper(connect(settings.redis_url), settings.node, self._beat)
+        self.keeper = Keeper(connect(settings.redis_url), settings.node)
+        self.pulse = Pulse(self._beat)
         self.pipeline = make_pipeline(settings)
         self.app.task(name=Task.BUILD)(self.build)
         self.app.task(name=Task.PROBE)(self.probe)
@@ -153,11 +158,12 @@ class Worker:
         except (kombu.exceptions.OperationalError, OSError) as error:
             raise Unreachable(str(error)) from error
 
-    def start(self) -> None:
-        """Works until SIGTERM or SIGINT."""
+    def start(self) -> int:
+        """Works until SIGTERM or SIGINT; the exit status, which is not 0 when the broker sent what cannot be read."""
         signals.worker_ready.connect(self._ready, weak=False)
         signals.worker_shutting_down.connect(self._shutting_down, weak=False)
         self.keeper.start()
+        self.pulse.start()
         worker = self.app.Worker(
             pool=self.free.pool(),
             concurrency=self.settings.slots,
@@ -169,10 +175,12 @@ class Worker:
             task_events=False,
         )
         worker.start()
+        self.pulse.close()
         self.keeper.close()
         self.report("left")
         for sandbox in self.pipeline.sandboxes.values():
             sandbox.close()
+        return int(worker.exitcode or 0)
 
     def _ready(self, **_: Any) -> None:
         self.report("booted")
@@ -301,12 +309,12 @@ def alone(work_dir: Path) -> Iterator[None]:
         yield
 
 
-def run(settings: Settings) -> None:
-    """Runs a worker in this process until SIGTERM. Errors: NodeFault, when it cannot start."""
+def run(settings: Settings) -> int:
+    """Runs a worker in this process until SIGTERM; its exit status. Errors: NodeFault, when it cannot start."""
     with alone(settings.work_dir):
         if settings.parent_fd is not None:
             watch_parent(settings.parent_fd)
         worker = Worker(settings)
         remove_orphans(worker.pipeline.sandboxes.values())
         delete_leftovers(settings.work_dir / "jobs")
-        worker.start()
+        return worker.start()

@@ -98,6 +98,12 @@ class Node:
         self.heard.remove(first)
         return first[1]
 
+    def go(self, order: ProbeOrder) -> None:
+        """Tells a script that waits for the file `go`."""
+        tree = self.work_dir / "jobs" / f"{order.probe}.1" / "work" / "tree"
+        eventually(tree.exists)
+        (tree / "go").touch()
+
     def result(self, probe: str) -> ProbeResult:
         return ProbeResult.model_validate(self.next(Task.PROBED, probe=probe))
 
@@ -251,7 +257,7 @@ def test_a_lease_is_there_again_after_redis_has_forgotten_it(node: Node, process
     node.broker.stop()
     node.broker.start()
     eventually(lambda: node.broker.client().exists(key))
-    (node.work_dir / "jobs" / f"{order.probe}.1" / "work" / "tree" / "go").touch()
+    node.go(order)
     assert node.result(order.probe).outcome is not None
 
 
@@ -261,7 +267,7 @@ def test_a_result_waits_on_disk_for_redis_and_outlives_the_worker(node: Node, pr
     node.send(order)
     node.next(Task.STARTED)
     node.broker.stop()
-    (node.work_dir / "jobs" / f"{order.probe}.1" / "work" / "tree" / "go").touch()
+    node.go(order)
     eventually(lambda: list((node.work_dir / "outgoing").glob("*.json")))
     node.end(signal.SIGKILL)
     node.broker.start()
@@ -278,7 +284,7 @@ def test_a_result_is_sent_late_by_the_same_worker(node: Node, process_bench: Ben
     node.send(order)
     node.next(Task.STARTED)
     node.broker.stop()
-    (node.work_dir / "jobs" / f"{order.probe}.1" / "work" / "tree" / "go").touch()
+    node.go(order)
     eventually(lambda: list((node.work_dir / "outgoing").glob("*.json")))
     node.broker.start()
     assert node.result(order.probe).outcome is not None

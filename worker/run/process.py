@@ -8,6 +8,7 @@ import os
 import platform
 import shutil
 import subprocess
+import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
@@ -67,10 +68,8 @@ class ProcessSandbox:
     @cached_property
     def _found(self) -> tuple[Isolation, int | None]:
         """What works on this node, tried once: the strongest isolation, as another user if that works too."""
-        for number, (isolation, uid) in enumerate(
-            itertools.product(self._candidates(), dict.fromkeys((self._other, None)))
-        ):
-            if self._works(isolation, uid, f"try-{os.getpid()}-{number}"):
+        for isolation, uid in itertools.product(self._candidates(), dict.fromkeys((self._other, None))):
+            if self._works(isolation, uid, f"try-{uuid.uuid4().hex}"):
                 return isolation, uid
         raise NodeFault("sandbox", "no process can be run on this node", "See what Python and bash say there.")
 
