@@ -9,10 +9,12 @@ import numpy as np
 
 from service.search.candidates import candidates
 from service.search.evidence import Evidence
-from service.search.graph import Floats, Ints, Range
+from service.search.graph import Bools, Floats, Ints, Range
 from service.search.noise import Counts, Noise
 
 Prior = Mapping[str, float]
+#: What a candidate keeps of the belief, whatever a prior says against it.
+LEAST = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +36,8 @@ class Belief:
 def believe(range_: Range, evidence: Evidence, prior: Prior | None = None, noise: Noise | None = None) -> Belief:
     start = prior_weights(range_, prior)
     if noise is None:
-        left = start * candidates(range_, evidence)
         zeros = np.zeros(len(range_))
-        return Belief(_normalised(left), zeros, zeros + 1.0)
+        return Belief(_kept(start, candidates(range_, evidence)), zeros, zeros + 1.0)
     counts, same = _counts(range_, evidence).distinct()
     base = noise.log_likelihood(counts)
     with np.errstate(invalid="ignore"):
@@ -56,7 +57,14 @@ def prior_weights(range_: Range, prior: Prior | None) -> Floats:
     given = np.array([prior.get(sha, 0.0) for sha in range_.shas])
     if not (np.isfinite(given).all() and (given >= 0).all()):
         raise ValueError("a prior weight is negative or no number")
-    return _normalised(given + max(given.max(), 1e-300) * 1e-6)
+    most = given.max()
+    return _normalised(given / most + LEAST) if most > 0 else prior_weights(range_, None)
+
+
+def _kept(weights: Floats, left: Bools) -> Floats:
+    """The weights of the candidates left, none of them so light that asking about it would seem to tell nothing."""
+    kept = _normalised(weights * left)
+    return _normalised(np.where(left, np.maximum(kept, LEAST / max(int(left.sum()), 1)), 0.0))
 
 
 def _normalised(weights: Floats) -> Floats:
