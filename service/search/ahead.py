@@ -80,9 +80,9 @@ def likely_next(
     found: dict[str, float] = {}
     waiting = [now] if now.flying else []
     for _ in range(4 * n):
-        if not waiting:
-            break
         waiting.sort(key=lambda future: future.chance)
+        if not waiting or waiting[-1].chance <= _nth(found, n):
+            break
         for future in search.answers(waiting.pop()):
             new = search.wanted(future)
             for sha in new:
@@ -91,3 +91,8 @@ def likely_next(
                 waiting.append(Future(future.chance, future.evidence, future.flying + new))
     ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))
     return tuple((sha, chance) for sha, chance in ranked if sha not in now.flying)[:n]
+
+
+def _nth(found: dict[str, float], n: int) -> float:
+    """The chance that a commit must exceed to be among the n likeliest."""
+    return sorted(found.values(), reverse=True)[n - 1] if len(found) >= n else 0.0
