@@ -10,6 +10,8 @@ from worker.run.job import Errand, Job, command
 from worker.run.sandbox import PLACE
 from worker.run.view import View, files_of, interpreter, uv
 
+SHM_BYTES = str(1024**3)
+
 
 @dataclass(frozen=True)
 class Bubblewrap:
@@ -30,7 +32,7 @@ class Bubblewrap:
             *self._system(files_of(errand.env) if errand.network else ()),
             *self._job(job, errand.cache),
             "--remount-ro", "/dev", "--remount-ro", "/",
-            "--chdir", f"{PLACE}/work",
+            "--chdir", PLACE,
             "--", str(interpreter()), *command(PLACE),
         ]  # fmt: skip
 
@@ -57,7 +59,19 @@ class Bubblewrap:
             arguments += ["--symlink", target, str(link)]
         for path in self.view.masked(shown):
             arguments += ["--perms", "0555", "--tmpfs", str(path), "--remount-ro", str(path)]
-        return [*arguments, "--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm"]
+        return [
+            *arguments,
+            "--proc",
+            "/proc",
+            "--dev",
+            "/dev",
+            "--perms",
+            "1777",
+            "--size",
+            SHM_BYTES,
+            "--tmpfs",
+            "/dev/shm",
+        ]
 
     def _job(self, job: Job, cache: Path | None) -> list[str]:
         arguments = ["--ro-bind", str(job.inputs), f"{PLACE}/in", "--ro-bind", str(self.inside), f"{PLACE}/inside"]

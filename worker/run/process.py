@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import os
 import platform
 import shutil
@@ -26,6 +27,8 @@ from worker.run.job import Errand, Job
 from worker.run.sandbox import PLACE, Ran, base_env
 from worker.run.stop import Stop
 from worker.run.view import View, interpreter, uv
+
+log = logging.getLogger(__name__)
 
 ALL = ("pid", "net", "mount", "ipc", "uts", "user", "pids", "memory")
 TOOLS = ("bwrap", "unshare")
@@ -67,20 +70,21 @@ class ProcessSandbox:
 
     @cached_property
     def _found(self) -> tuple[Isolation, int | None]:
-        """What works on this node, tried once: the strongest isolation, as another user if that works too."""
-        for isolation, uid in itertools.product(self._candidates(), dict.fromkeys((self._other, None))):
+        """What works on this node, tried once, the strongest first."""
+        for isolation, uid in self._candidates():
             if self._works(isolation, uid, f"try-{uuid.uuid4().hex}"):
                 return isolation, uid
+            log.warning("%s, as user %s, does not work on this node", type(isolation).__name__, uid or "of the worker")
         raise NodeFault("sandbox", "no process can be run on this node", "See what Python and bash say there.")
 
-    def _candidates(self) -> Iterator[Isolation]:
+    def _candidates(self) -> Iterator[tuple[Isolation, int | None]]:
+        """Root stays root only where a sandbox shows the node's own files: another user may not read Python there."""
         bwrap, unshare = self._tools.get("bwrap"), self._tools.get("unshare")
         setpriv = shutil.which("setpriv")
         for net in (True, False) if bwrap else ():
-            yield Bubblewrap(str(bwrap), self._view, self._inside, net)
-        for net in (True, False) if unshare else ():
-            yield Unshare(str(unshare), setpriv, net)
-        yield Plain(setpriv)
+            yield Bubblewrap(str(bwrap), self._view, self._inside, net), self._other
+        weak = [Unshare(str(unshare), setpriv, net) for net in (True, False)] if unshare else []
+        yield from itertools.product([*weak, Plain(setpriv)], dict.fromkeys((self._other, None)))
 
     def _works(self, isolation: Isolation, uid: int | None, name: str) -> bool:
         job = jobs.create(self._work_dir / "jobs", name, uid)
