@@ -94,6 +94,7 @@ def rows(quick: bool, bayesect: Path | None) -> Iterator[Row]:
             yield from _unknown(n, rates, target if n == 249 else None, seeds if n < 10_000 else seeds // 4, bayesect)
     yield from _costs(seeds, bayesect)
     yield _kept(seeds)
+    yield _kept_at_each(seeds)
 
 
 def _unknown(n: int, rates: Rates, target: int | None, seeds: int, bayesect: Path | None) -> Iterator[Row]:
@@ -126,6 +127,22 @@ def _kept(seeds: int) -> Row:
         f"stated 0.95: {low}; stated 0.99: {high}",
         "",
         low.right >= 0.95 and high.right >= 0.99,
+    )
+
+
+def _kept_at_each(seeds: int) -> Row:
+    """Every pair of rates for itself, the hardest ones too: no average hides one at which answers are wrong."""
+    found = {}
+    for rates in ((a, b) for a in (0.0, 0.05, 0.1, 0.2) for b in (0.0, 0.1, 0.3, 0.5) if (a, b) != (0.2, 0.5)):
+        found[rates] = at(searches(100, rates, UNKNOWN, 0.95, range(seeds)), 0.95)
+    hard = sorted(found, key=lambda rates: found[rates].right)
+    shown = "; ".join(f"{a:.0%} and {b:.0%}: {found[a, b]}" for a, b in hard[:3])
+    return Row(
+        f"N=100, {len(found)} pairs of rates of false bad and false good up to 20 % and 50 %: right at each",
+        "95 % of answers stated at 0.95",
+        f"lowest three: {shown}",
+        "",
+        found[hard[0]].right >= 0.95,
     )
 
 

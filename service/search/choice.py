@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from service.search.graph import Floats, Range
 from service.search.information import after, bits_left, gain, start
 from service.search.noise import Noise
 from service.search.position import WORTHLESS, Cost, Position, position, settled
-from service.search.worst import within_budget
+from service.search.worst import bounded
 
 #: How often the places of a set are moved one by one to where they tell more, given the others.
 ROUNDS = 4
@@ -43,7 +42,7 @@ def next_probes(
     if at is None:
         return ()
     if width == 1 and at.belief.exact and prior is not None:
-        at = replace(at, worth=at.worth * within_budget(range_, evidence, at))
+        at = bounded(range_, evidence, at)
     futures = at.futures(in_flight)
     chosen = _greedy(at, futures, room)
     if len(chosen) > 1:

@@ -20,8 +20,6 @@ FILE, OUTER, FUNCTION, WORD, PART = 1.0, 0.35, 0.5, 0.15, 0.08
 DECAY = 0.25
 #: Saturation and length normalisation, the customary values of BM25.
 K1, B = 1.2, 0.75
-#: How many natural log-odds a point of score is worth.
-TRUST = 0.8
 #: A commit that changes nothing but documents or tests is this much less likely to break anything.
 INERT_ODDS = 0.2
 
@@ -54,7 +52,7 @@ def weights(changes: Sequence[Change], clues: Clues) -> dict[str, float] | None:
     scores = score(changes, clues)
     if not any(scores):
         return None
-    odds = [math.exp(TRUST * points) * _odds(change) for points, change in zip(scores, changes, strict=True)]
+    odds = [math.exp(points) * _odds(change) for points, change in zip(scores, changes, strict=True)]
     total = sum(odds)
     even = EVEN / len(changes)
     return {change.sha: even + (1 - EVEN) * mine / total for change, mine in zip(changes, odds, strict=True)}
