@@ -19,6 +19,7 @@ from worker.build.store import Store
 from worker.contract import BuildOrder, BuildResult, Fault, Outcome, Phase, ProbeOrder, ProbeResult
 from worker.errors import NodeFault, Stopped, fault_of
 from worker.run import job as jobs
+from worker.run.bin import Bin
 from worker.run.job import Errand, InsideOutcome, Job
 from worker.run.logs import KeptLog, assemble
 from worker.run.sandbox import GRACE_S, Ran, Sandbox
@@ -37,6 +38,7 @@ class Pipeline:
     store: Store
     sources: Sources
     sandboxes: Mapping[str, Sandbox]
+    bin: Bin
     passed_env: Mapping[str, str] = field(default_factory=dict)
 
     def probe(self, order: ProbeOrder, stop: Stop) -> ProbeResult | None:
@@ -122,7 +124,7 @@ class Pipeline:
         try:
             yield job
         finally:
-            jobs.delete(job.root)
+            self.bin.throw(job.root)
 
     def _run(
         self,

@@ -37,6 +37,7 @@ from worker.errors import NodeFault
 from worker.node import Keeper, Key, Pulse, connect
 from worker.outgoing import Outgoing, Unreachable
 from worker.pipeline import Pipeline
+from worker.run.bin import Bin
 from worker.run.job import delete_leftovers, install_inside
 from worker.run.process import ProcessSandbox
 from worker.run.sandbox import Sandbox
@@ -48,6 +49,8 @@ log = logging.getLogger(__name__)
 
 #: Seconds that running jobs get to end after SIGTERM; then the process ends without them.
 SHUTDOWN_S = 5.0
+#: Seconds that removing job folders may take then.
+REMOVE_S = 2.0
 RESULTS = {"build": Task.BUILT, "probe": Task.PROBED}
 
 
@@ -178,6 +181,7 @@ class Worker:
         self.pulse.close()
         self.keeper.close()
         self.report("left")
+        self.pipeline.bin.wait(REMOVE_S)
         for sandbox in self.pipeline.sandboxes.values():
             sandbox.close()
         return int(worker.exitcode or 0)
@@ -279,10 +283,11 @@ def make_pipeline(settings: Settings) -> Pipeline:
         from worker.run.docker import DockerSandbox
 
         sandboxes["docker"] = DockerSandbox(inside, settings.node, settings.sandbox_uid, settings.docker_host)
+    trash = Bin(settings.work_dir / "trash")
     sources = Sources(
         settings.work_dir / "git", settings.git_env(), settings.allow_file_repos, settings.fetch_timeout_s
     )
-    return Pipeline(settings.node, settings.work_dir, store, sources, sandboxes, settings.passed_env())
+    return Pipeline(settings.node, settings.work_dir, store, sources, sandboxes, trash, settings.passed_env())
 
 
 def watch_parent(fd: int) -> None:
@@ -316,5 +321,6 @@ def run(settings: Settings) -> int:
             watch_parent(settings.parent_fd)
         worker = Worker(settings)
         remove_orphans(worker.pipeline.sandboxes.values())
-        delete_leftovers(settings.work_dir / "jobs")
+        for folder in ("jobs", "trash"):
+            delete_leftovers(settings.work_dir / folder)
         return worker.start()

@@ -134,8 +134,10 @@ class Bench:
         return self.pipeline.work_dir / "jobs" / f"{id}.1"
 
     def left(self) -> list[Path]:
-        jobs = self.pipeline.work_dir / "jobs"
-        return list(jobs.iterdir()) if jobs.exists() else []
+        """What runs that are over have left, or what runs."""
+        assert self.pipeline.bin.wait(60.0)
+        folders = (self.pipeline.work_dir / "jobs", self.pipeline.bin.folder)
+        return [path for folder in folders if folder.exists() for path in folder.iterdir()]
 
 
 class Background(threading.Thread):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import os
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
+from worker.run.job import INSIDE, install_inside
 from worker.run.view import View, interpreter
 from worker.settings import Settings
 
@@ -53,3 +56,19 @@ def test_a_hidden_folder_is_masked_only_where_it_would_be_seen(tmp_path: Path) -
 def test_the_interpreter_is_shown_and_exists() -> None:
     assert interpreter().exists()
     assert any(interpreter().resolve().is_relative_to(path) for path in View().shown())
+
+
+def test_what_runs_inside_reads_on_the_oldest_python_that_images_may_have() -> None:
+    for path in INSIDE.glob("*.py"):
+        ast.parse(path.read_text(), path.name, feature_version=(3, 9))
+
+
+def test_what_runs_inside_is_readable_for_all_and_compiled(tmp_path: Path) -> None:
+    old = os.umask(0o077)
+    try:
+        inside = install_inside(tmp_path)
+    finally:
+        os.umask(old)
+    files = [path for path in inside.rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} == {".py", ".pyc"}
+    assert all(path.stat().st_mode & 0o004 for path in files)

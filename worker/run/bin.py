@@ -1,0 +1,50 @@
+"""Where job folders end: removing them may take longer than the run did, and nobody shall wait for it."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import uuid
+from pathlib import Path
+
+from worker.run.job import delete
+
+
+class Bin:
+    """A folder beside those that are thrown away. What is left in it when a worker is killed goes at the next start."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._waiting: queue.SimpleQueue[tuple[Path, threading.Event]] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def throw(self, path: Path) -> None:
+        """Takes the folder away at once, and removes it soon."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            moved = self.folder / uuid.uuid4().hex
+            path.rename(moved)
+        except OSError:
+            delete(path)
+            return
+        self._put(moved)
+
+    def _put(self, path: Path) -> threading.Event:
+        removed = threading.Event()
+        self._waiting.put((path, removed))
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="bin", daemon=True)
+                self._thread.start()
+        return removed
+
+    def _work(self) -> None:
+        while True:
+            path, removed = self._waiting.get()
+            delete(path)
+            removed.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Until what was thrown so far is removed; false when it takes longer."""
+        return self._put(self.folder / "nothing").wait(seconds)
