@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import signal
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 ROOT = Path("/sys/fs/cgroup")
 PREFIX = "firstbad-"
@@ -60,12 +61,16 @@ class Group:
     def kill(self) -> None:
         """Ends what is still in it: where there is no PID namespace, what outlived its supervisor."""
         for _ in range(100):
-            pids = {pid for entry in self.entries for pid in _read(Path(entry)).split()}
-            for pid in pids:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(pid), signal.SIGKILL)
-            if not pids:
+            left = [process for process in map(_process, self._pids()) if process is not None]
+            if not left:
                 return
+            for process in left:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+            psutil.wait_procs(left, timeout=1.0)
+
+    def _pids(self) -> set[int]:
+        return {int(pid) for entry in self.entries for pid in _read(Path(entry)).split()}
 
     def remove(self) -> None:
         for folder in set(self.folders.values()):
@@ -133,6 +138,15 @@ def _read(path: Path) -> str:
         return path.read_text()
     except OSError:
         return ""
+
+
+def _process(pid: int) -> psutil.Process | None:
+    """None when it is gone, or only waits for its parent to notice."""
+    try:
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else process
+    except psutil.NoSuchProcess:
+        return None
 
 
 def _alive(pid: str) -> bool:
