@@ -52,7 +52,8 @@ def weights(changes: Sequence[Change], clues: Clues) -> dict[str, float] | None:
     scores = score(changes, clues)
     if not any(scores):
         return None
-    odds = [math.exp(points) * _odds(change) for points, change in zip(scores, changes, strict=True)]
+    best = max(scores)
+    odds = [math.exp(points - best) * _odds(change) for points, change in zip(scores, changes, strict=True)]
     total = sum(odds)
     even = EVEN / len(changes)
     return {change.sha: even + (1 - EVEN) * mine / total for change, mine in zip(changes, odds, strict=True)}

@@ -65,6 +65,13 @@ def test_without_a_match_there_is_no_prior() -> None:
     assert weights(OTHERS, Clues()) is None
 
 
+def test_a_clue_of_thousands_of_words_still_gives_weights() -> None:
+    names = [f"name_{index}" for index in range(5000)]
+    found = weights([*OTHERS, Change("hit", {"a.py": 1}, words_of(" ".join(names)))], Clues(words=names))
+    assert found is not None
+    assert found["hit"] > 0.8
+
+
 names = st.sampled_from(["a.py", "b/a.py", "b/c.py", "d.md", "tests/e.py"])
 changes_ = st.lists(st.dictionaries(names, st.integers(0, 500), max_size=4), min_size=1, max_size=20)
 
