@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from tests import postgres
+from tests.redis_server import Broker
 
 #: Parts of the outside that some machines lack: how to see whether this one has it.
 PARTS: Mapping[str, Callable[[], bool]] = {
@@ -23,6 +24,8 @@ PARTS: Mapping[str, Callable[[], bool]] = {
     ),
     "bwrap": lambda: shutil.which("bwrap") is not None,
 }
+IMAGE = "firstbad-test:latest"
+ROOT = Path(__file__).parents[1]
 _numbers = itertools.count(1)
 
 
@@ -59,3 +62,20 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path}/firstbad.db"
     url: str = request.getfixturevalue("postgres_url")
     return url
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    needs("redis")
+    found = Broker()
+    yield found
+    found.stop()
+
+
+@pytest.fixture(scope="session")
+def docker_image() -> str:
+    """An image with Python, bash, a C compiler and uv, made when this machine lacks it."""
+    needs("docker")
+    if subprocess.run(["docker", "image", "inspect", IMAGE], capture_output=True).returncode:
+        subprocess.run([ROOT / "docker" / "base.sh", IMAGE, "bookworm"], check=True)
+    return IMAGE

@@ -7,8 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ import psutil
 
 from service.client import Client, NoService
 from service.doors.api.views import ReportView
+from tests.waiting import eventually
 
 FIRSTBAD = Path(sys.executable).with_name("firstbad")
 PATIENCE_S = 120.0
@@ -95,13 +94,12 @@ def free_port() -> int:
 
 
 def until(condition: Callable[[], object], what: str, patience_s: float = PATIENCE_S) -> None:
-    """Waits for what must come; fails when it does not."""
-    deadline, pause = time.monotonic() + patience_s, threading.Event()
-    while True:
+    """Waits for what must come, also while the service itself is away; fails when it does not."""
+
+    def came() -> object:
         try:
-            if condition():
-                return
+            return condition()
         except NoService:
-            pass
-        assert time.monotonic() < deadline, f"not within {patience_s} s: {what}"
-        pause.wait(0.05)
+            return False
+
+    eventually(came, patience_s, what)

@@ -12,6 +12,7 @@ import pytest
 from examples.generate import Example, request
 from service.domain.lifecycle import BisectionState, ProbeState
 from tests.end_to_end.service import FIRSTBAD, Service, until
+from tests.redis_server import Broker
 from tests.repositories import NewCommit, build_repository
 
 SLOW = {"project": "source", "good": "main~9", "bad": "main", "script": "sleep 1\ntest $(cat n) -lt 6"}
@@ -107,9 +108,9 @@ def test_two_with_the_same_home_or_port_are_refused(own_service: Service, tmp_pa
 
 
 def test_postgresql_and_a_redis_of_one_s_own_by_url(
-    tmp_path: Path, example: Example, postgres_url: str, redis_url: str
+    tmp_path: Path, example: Example, postgres_url: str, broker: Broker
 ) -> None:
-    service = Service(tmp_path / "home", database_url=postgres_url, redis_url=redis_url).start()
+    service = Service(tmp_path / "home", database_url=postgres_url, redis_url=broker.url).start()
     try:
         report = service.ended(service.submit(request(example)), 240)
         assert report.answer is not None

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.waiting import eventually
 from tests.worker.bench import Background, Bench, running
-from tests.worker.conftest import eventually, pipeline
+from tests.worker.conftest import pipeline
 from worker.build import wheels
 from worker.build.store import Store
 from worker.contract import BuildOrder, BuildResult, Limits, Sandbox

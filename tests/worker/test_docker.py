@@ -7,15 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import eventually
 from tests.worker.bench import Background, Bench
-from tests.worker.conftest import eventually, pipeline
+from tests.worker.conftest import pipeline
 from worker.contract import Sandbox
 from worker.run.stop import CANCELLED
 
 
 @pytest.fixture
-def docker_bench(tmp_path: Path, image: str, repository: tuple[Path, tuple[str, ...]]) -> Bench:
-    return Bench(pipeline(tmp_path, node=f"node-{tmp_path.name}"), *repository, Sandbox(kind="docker", image=image))
+def docker_bench(tmp_path: Path, docker_image: str, repository: tuple[Path, tuple[str, ...]]) -> Bench:
+    return Bench(
+        pipeline(tmp_path, node=f"node-{tmp_path.name}"), *repository, Sandbox(kind="docker", image=docker_image)
+    )
 
 
 def containers(bench: Bench) -> list[str]:
@@ -75,12 +78,12 @@ def test_a_container_that_someone_removes_is_a_fault(docker_bench: Bench) -> Non
     assert docker_bench.left() == []
 
 
-def test_the_containers_of_a_killed_worker_are_removed(docker_bench: Bench, image: str) -> None:
+def test_the_containers_of_a_killed_worker_are_removed(docker_bench: Bench, docker_image: str) -> None:
     label = f"firstbad.node={docker_bench.pipeline.node}"
-    subprocess.run(["docker", "run", "--detach", "--label", label, image, "sleep", "600"], check=True)
-    subprocess.run(["docker", "create", "--label", label, image, "true"], check=True)
+    subprocess.run(["docker", "run", "--detach", "--label", label, docker_image, "sleep", "600"], check=True)
+    subprocess.run(["docker", "create", "--label", label, docker_image, "true"], check=True)
     other = subprocess.run(
-        ["docker", "create", "--label", "firstbad.node=other", image, "true"],
+        ["docker", "create", "--label", "firstbad.node=other", docker_image, "true"],
         check=True,
         capture_output=True,
         text=True,
@@ -100,7 +103,7 @@ def test_the_images_own_variables_are_kept(docker_bench: Bench) -> None:
     assert docker_bench.text(outcome)[0] == "/usr/local/bin:/usr/bin:/bin"
 
 
-def test_the_image_is_named_by_its_digest(docker_bench: Bench, image: str) -> None:
+def test_the_image_is_named_by_its_digest(docker_bench: Bench, docker_image: str) -> None:
     environment = docker_bench.outcome("true").environment
-    assert environment["image"] == image
-    assert environment["image_id"] == inspect(image, "{{.Id}}")
+    assert environment["image"] == docker_image
+    assert environment["image_id"] == inspect(docker_image, "{{.Id}}")

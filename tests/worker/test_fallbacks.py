@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import eventually
 from tests.worker.bench import SERVER, Background, Bench, running
-from tests.worker.conftest import eventually, pipeline
+from tests.worker.conftest import pipeline
 from worker.contract import Sandbox, Serve
 from worker.run.job import install_inside
 from worker.run.process import ProcessSandbox

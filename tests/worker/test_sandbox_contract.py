@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import eventually
 from tests.worker.bench import SERVER, Background, Bench, running
-from tests.worker.conftest import eventually
 from worker.contract import Serve
 from worker.run.stop import CANCELLED, STOPPED, Stop
 

@@ -17,8 +17,9 @@ import celery
 import pytest
 
 from tests.conftest import needs
+from tests.redis_server import Broker
+from tests.waiting import eventually
 from tests.worker.bench import Bench, running
-from tests.worker.conftest import Broker, eventually
 from worker.contract import (
     VERSION,
     ProbeOrder,
