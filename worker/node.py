@@ -73,9 +73,13 @@ class Keeper(threading.Thread):
     def take(self, key: Key, button: Button) -> bool:
         """Whether this worker is the one that does it: false for a second delivery and for what was cancelled."""
         with self._lock:
-            if key in self._held:
-                return False
-            self._held[key] = button
+            twice = key in self._held
+            if not twice:
+                self._held[key] = button
+        if twice:
+            with contextlib.suppress(redis.RedisError):
+                self._redis.delete(sent_key(*key))
+            return False
         taken = False
         try:
             taken = self._claim(key)
@@ -93,9 +97,8 @@ class Keeper(threading.Thread):
             pipe.set(taken_key(*key), self._node, nx=True, ex=TAKEN_S)
             pipe.exists(cancel_key(*key))
             first, cancelled = pipe.execute()
-        if not first:
-            return False
-        if cancelled:
+        if not first or cancelled:
+            # This order is in the queue no more.
             self._redis.delete(sent_key(*key))
             return False
         with self._redis.pipeline(transaction=True) as pipe:

@@ -204,8 +204,11 @@ def _file(folder: Path, content: bytes) -> Path:
     return path
 
 
-@settings(deadline=None)
-@given(name=st.text(min_size=1, max_size=30))
+PARTS = ["..", ".", "a", "", "C:", "b\\c", "..\\d", "é", " ", "...", "-rf"]
+
+
+@settings(deadline=None, max_examples=200)
+@given(name=st.lists(st.sampled_from(PARTS), min_size=1, max_size=6).map("/".join).filter(bool))
 def test_members_that_lead_outside_are_never_accepted(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
     target = tmp_path_factory.mktemp("wheel")
     path = target / "a-1-py3-none-any.whl"
@@ -214,7 +217,7 @@ def test_members_that_lead_outside_are_never_accepted(tmp_path_factory: pytest.T
             archive.writestr("a-1.dist-info/METADATA", "")
             archive.writestr(name, "")
         wheels.check(path)
-    except (wheels.NoWheel, ValueError, UnicodeEncodeError):
+    except wheels.NoWheel:
         return
     inside = os.path.normpath(f"/place/{name}") if not name.startswith("/") else name
     assert inside == "/place" or inside.startswith("/place/")

@@ -149,6 +149,7 @@ def test_a_second_delivery_is_dropped(node: Node, process_bench: Bench) -> None:
         node.send(order)
     node.result(last.probe)
     assert [each["probe"] for task, each in node.heard if task == Task.PROBED] == [first.probe]
+    assert not node.broker.client().exists(sent_key("probe", first.probe, 1))
 
 
 def test_an_order_that_was_cancelled_in_the_queue_is_dropped(node: Node, process_bench: Bench) -> None:
@@ -292,6 +293,9 @@ def test_a_result_is_sent_late_by_the_same_worker(node: Node, process_bench: Ben
     again = process_bench.order("true")
     node.send(again)
     assert node.result(again.probe).outcome is not None
+    node.next(Task.NODE, event="alive")
+    # A connection that is back is no new start, which would tell the service that nothing runs here.
+    assert not [each for task, each in node.heard if task == Task.NODE and each["event"] == "booted"]
 
 
 def test_a_worker_can_be_stopped_while_redis_is_away(node: Node) -> None:
