@@ -86,7 +86,7 @@ class Worker:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.app = make_app(settings.redis_url)
-        self.stopping, self.booted = threading.Event(), threading.Event()
+        self.stopping = threading.Event()
         self.free = Wake()
         self.outgoing = Outgoing(settings.work_dir / "outgoing", self._send)
         self.keeper = Keeper(connect(settings.redis_url), settings.node)
@@ -187,9 +187,7 @@ class Worker:
         return int(worker.exitcode or 0)
 
     def _ready(self, **_: Any) -> None:
-        # Also sent when the connection was lost and is back, which is no new start.
-        self.report("alive" if self.booted.is_set() else "booted")
-        self.booted.set()
+        self.report("booted")
         self.outgoing.flush()
 
     def _shutting_down(self, **_: Any) -> None:
