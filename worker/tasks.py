@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import kombu.entity
 import kombu.exceptions
 from celery import bootsteps, signals
 from celery.concurrency.thread import TaskPool
+from celery.exceptions import SecurityWarning
 from pydantic import BaseModel, ValidationError
 
 from worker.build.source import Sources
@@ -163,6 +165,8 @@ class Worker:
 
     def start(self) -> int:
         """Works until SIGTERM or SIGINT; the exit status, which is not 0 when the broker sent what cannot be read."""
+        # It names an option that this command does not have; what orders run is not root's.
+        warnings.filterwarnings("ignore", category=SecurityWarning)
         signals.worker_ready.connect(self._ready, weak=False)
         signals.worker_shutting_down.connect(self._shutting_down, weak=False)
         self.keeper.start()
@@ -176,6 +180,7 @@ class Worker:
             without_heartbeat=True,
             loglevel="INFO",
             task_events=False,
+            quiet=True,
         )
         worker.start()
         self.pulse.close()

@@ -80,6 +80,13 @@ def test_a_script_that_kills_all_it_can_is_still_answered(bench: Bench) -> None:
     assert bench.text(outcome)[-1] == "alive"
 
 
+def test_what_watches_over_the_run_cannot_be_traced(bench: Bench) -> None:
+    attach = "import ctypes; print(ctypes.CDLL(None).ptrace(16, 1, 0, 0))"
+    outcome = bench.outcome(f"python3 -c '{attach}'; ls /proc/1/fd /proc/1/cwd/ || echo no", limits={"timeout_s": 20.0})
+    assert bench.text(outcome)[0] == "-1"
+    assert bench.text(outcome)[-1] == "no"
+
+
 def test_output_is_kept_as_it_was_written(bench: Bench) -> None:
     outcome = bench.outcome(r"printf 'a\0b \xff\xfe \n\n  indented\r\nno end' >&2")
     assert b"a\0b \xff\xfe \n" in bench.log(outcome)

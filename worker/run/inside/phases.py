@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LOOPBACK = b"lo"
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
-PR_SET_CHILD_SUBREAPER = 36
+PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
 ENOSPC, EDQUOT = 28, 122
 RESERVED = 16 * 1024
 UNTAR = """
@@ -111,10 +111,11 @@ def prepare(order: dict[str, Any]) -> None:
         os.setgroups([])
         os.setgid(order["uid"])
         os.setuid(order["uid"])
+    elif sys.platform == "linux":
+        # Who became another user cannot be traced by that user; who did not must say so.
+        control(PR_SET_DUMPABLE, 0)
     if os.getpid() != 1 and sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        control(PR_SET_CHILD_SUBREAPER, 1)
     if order.get("pids"):
         import resource
 
@@ -122,6 +123,14 @@ def prepare(order: dict[str, Any]) -> None:
         pids = order["pids"] if most == resource.RLIM_INFINITY else min(order["pids"], most)
         resource.setrlimit(resource.RLIMIT_NPROC, (pids, pids))
     os.umask(0o022)
+
+
+def control(option: int, value: int) -> None:
+    try:
+        import ctypes
+    except ImportError:
+        return  # some images have a Python without it
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def raise_loopback() -> None:
