@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from uv import find_uv_bin
 
 #: The system, as far as it exists. /var, /home, /root, /run, /srv and the like are not part of it.
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/etc", "/nix/store")
@@ -51,7 +54,10 @@ def interpreter() -> Path:
     return found[0] if found else Path(sys.executable).resolve()
 
 
+@functools.cache
 def uv() -> Path | None:
-    """The uv of our environment."""
-    path = Path(sys.prefix) / "bin" / "uv"
-    return path if path.exists() else None
+    """The uv that was installed with us."""
+    try:
+        return Path(find_uv_bin())
+    except FileNotFoundError:
+        return None
