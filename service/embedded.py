@@ -62,15 +62,30 @@ def up(home: Path, port: int, slots: int, on_ready: Callable[[str], None]) -> No
     Errors: CannotStart, NoRedis; nothing is left running then.
     """
     settings = wiring.settings(home=home, port=port, slots=slots)
+    _check(settings)
     with ExitStack() as stack:
         stack.enter_context(_only_one(settings.home_dir))
         listener = stack.enter_context(_listening(settings.port))
-        migrate.upgrade(settings.database)
+        _migrate(settings.database)
         redis_url = settings.redis_url or stack.enter_context(EmbeddedRedis(settings.home_dir / "redis"))
         crew = stack.enter_context(Crew(settings.home_dir, _environment(settings, redis_url), listener))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         crew.start()
         crew.run(url, on_ready)
+
+
+def _check(settings: wiring.Settings) -> None:
+    try:
+        wiring.check(settings)
+    except (ValueError, OSError) as error:
+        raise CannotStart(str(error)) from None
+
+
+def _migrate(database: str) -> None:
+    try:
+        migrate.upgrade(database)
+    except (ValueError, migrate.WrongSchema, migrate.DatabaseUnavailable) as error:
+        raise CannotStart(f"the database: {error}") from None
 
 
 def _environment(settings: wiring.Settings, redis_url: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from service.adapters.probe_queue import CeleryQueue
     from service.application.flow import Flow
 
-__all__ = ["Inherited", "Settings", "Wired", "environment", "inherited", "log_to_stderr", "settings", "wire"]
+__all__ = ["Inherited", "Settings", "Wired", "check", "environment", "inherited", "log_to_stderr", "settings", "wire"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,14 @@ def inherited() -> Inherited:
 
 def log_to_stderr(level: str) -> None:
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+
+def check(settings: Settings) -> None:
+    """Whether `wire` will find the settings fit. Errors: ValueError (BadRecipe is one), OSError."""
+    from service.adapters import recipes
+
+    recipes.load(settings.recipes_dir)
+    _policy(settings)
 
 
 def wire(settings: Settings) -> Wired:

@@ -14,7 +14,7 @@ _RECIPE = TypeAdapter(Recipe)
 _KEYS = frozenset(Recipe.__dataclass_fields__) - {"name"}
 
 
-class BadRecipe(Exception):
+class BadRecipe(ValueError):
     """An operator's recipe cannot be read; the message names the file and what is wrong in it."""
 
 

@@ -120,3 +120,28 @@ def test_postgresql_and_a_redis_of_one_s_own_by_url(
     finally:
         service.interrupt()
     nothing_left(service)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("FIRSTBAD_RECIPES_DIR", "recipes", "broken.yaml"),
+        ("FIRSTBAD_RECIPES_DIR", "nowhere", "nowhere"),
+        ("FIRSTBAD_DEFAULT_SANDBOX", "chroot", "chroot"),
+        ("FIRSTBAD_SWEEP_S", "-1", "SWEEP_S"),
+        ("FIRSTBAD_DATABASE_URL", "mysql://x", "mysql"),
+        ("FIRSTBAD_DATABASE_URL", "postgresql://me:geheim@127.0.0.1:1/none", "127.0.0.1:1/none"),
+        ("FIRSTBAD_DATABASE_URL", "sqlite:////proc/none/x.sqlite", "/proc/none"),
+    ],
+)
+def test_a_wrong_setting_is_told_before_anything_starts(tmp_path: Path, name: str, value: str, said: str) -> None:
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes" / "broken.yaml").write_text("bild_command: make")
+    given = str(tmp_path / value) if name.endswith("DIR") else value
+    command = [FIRSTBAD, "up", "--home", tmp_path / "home", "--port", "0"]
+    refused = subprocess.run(command, capture_output=True, text=True, env={**os.environ, name: given})
+    assert refused.returncode in (2, 3)
+    assert said in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert "geheim" not in refused.stderr
+    assert Service(tmp_path / "home").processes() == []

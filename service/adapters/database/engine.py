@@ -37,8 +37,12 @@ def parse_url(url: str) -> URL:
         return parsed.set(drivername="postgresql+psycopg")
     if parsed.drivername in ("sqlite", "sqlite+pysqlite") and parsed.database not in (None, "", ":memory:"):
         return parsed.set(drivername="sqlite")
-    shown = parsed.render_as_string(hide_password=True)
-    raise BadDatabaseUrl(f"{shown}: use sqlite:////path/to/file or postgresql://user@host/name")
+    raise BadDatabaseUrl(f"{shown(url)}: use sqlite:////path/to/file or postgresql://user@host/name")
+
+
+def shown(url: str) -> str:
+    """Without its password."""
+    return make_url(url).render_as_string(hide_password=True)
 
 
 def _postgresql(url: URL) -> Engine:

@@ -11,8 +11,9 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, func, select
+from sqlalchemy.exc import OperationalError
 
-from service.adapters.database.engine import create_engine
+from service.adapters.database.engine import create_engine, shown
 
 #: Installed beside the package `service`.
 MIGRATIONS = Path(__file__).resolve().parents[3] / "migrations"
@@ -25,6 +26,10 @@ _one_at_a_time = threading.Lock()
 
 class WrongSchema(RuntimeError):
     """The database's schema is not the one that this code works with; the message says what to do."""
+
+
+class DatabaseUnavailable(RuntimeError):
+    """The database cannot be reached or written now; the message says which and why."""
 
 
 def head() -> str:
@@ -52,8 +57,14 @@ def check(url: str) -> None:
 
 
 def upgrade(url: str) -> None:
-    """To the newest version. Two at once do it once. Errors: WrongSchema for a database newer than this code."""
-    _migrate(url, lambda config: command.upgrade(config, "head"))
+    """To the newest version. Two at once do it once.
+
+    Errors: BadDatabaseUrl; WrongSchema for a database newer than this code; DatabaseUnavailable.
+    """
+    try:
+        _migrate(url, lambda config: command.upgrade(config, "head"))
+    except OperationalError as error:
+        raise DatabaseUnavailable(f"{shown(url)}: {error.orig}") from error
 
 
 def downgrade(url: str, version: str) -> None:

@@ -1,0 +1,92 @@
+"""What workers send, as the control worker passes it to the flow; other versions and strangers included."""
+
+from __future__ import annotations
+
+from service import inbox
+from service.domain.lifecycle import BisectionState, ProbeState
+from tests.application.conftest import World
+from worker import contract
+
+
+def told(message: contract.Message) -> dict:
+    return message.model_dump(mode="json")
+
+
+def outcome(status: int) -> contract.Outcome:
+    log = contract.Log(path="logs/x", bytes=5, last_lines=("said",))
+    phase = contract.Phase(name="script", at_s=0.1, seconds=0.2)
+    return contract.Outcome(exit_status=status, ended_in="script", phases=(phase,), log=log, environment={"a": "b"})
+
+
+def test_messages_of_a_whole_bisection(world: World) -> None:
+    id = world.submit(project="python").id
+    world.flow.prepare(world.workers.prepares.pop())
+    truth = world.truth(13)
+    while world.workers.builds or world.workers.probes:
+        if world.workers.builds:
+            order = world.workers.builds.pop(0)
+            wheel = contract.Wheel(name="p.whl", path="wheels/p.whl", bytes=1, sha256="0")
+            result = contract.BuildResult(key=order.key, attempt=order.attempt, node="n", seconds=1.0, wheel=wheel)
+            inbox.built(world.flow, told(result))
+            continue
+        probe = world.workers.probes.pop(0)
+        started = contract.Started(kind="probe", id=probe.probe, attempt=probe.attempt, node="n")
+        inbox.started(world.flow, told(started))
+        answer = contract.ProbeResult(
+            probe=probe.probe, attempt=probe.attempt, node="n", outcome=outcome(truth(probe.sha))
+        )
+        inbox.probed(world.flow, told(answer))
+    found = world.flow.bisection(id)
+    assert found.answer is not None
+    assert found.answer.shas == (world.shas[13],)
+    kept = world.flow.probes(id)[0].outcome
+    assert kept is not None
+    assert kept.log is not None
+    assert (kept.phases[0].seconds, kept.log.last_lines, kept.environment) == (0.2, ("said",), {"a": "b"})
+
+
+def test_an_answer_of_another_version_is_a_fault_that_says_so(world: World) -> None:
+    world.submit()
+    world.flow.prepare(world.workers.prepares.pop())
+    order = world.workers.probes.pop()
+    answer = {"version": 99, "probe": order.probe, "attempt": order.attempt, "node": "n7", "verdict": "bad"}
+    inbox.probed(world.flow, answer)
+    probe = world.flow.probe(order.probe)
+    assert (probe.state, probe.attempt, probe.faults[0].kind) == (ProbeState.QUEUED, 2, "version")
+    assert "n7" in probe.faults[0].message
+    assert "99" in probe.faults[0].message
+
+
+def test_a_build_of_another_version_is_a_fault_too(world: World) -> None:
+    world.submit(project="python")
+    world.flow.prepare(world.workers.prepares.pop())
+    order = world.workers.builds.pop()
+    inbox.built(world.flow, {"version": 99, "key": order.key, "attempt": order.attempt, "node": "n7"})
+    assert world.workers.builds[0].attempt == 2
+
+
+def test_a_report_about_something_unknown_is_dropped(world: World) -> None:
+    inbox.probed(world.flow, told(contract.ProbeResult(probe="bnone.1", attempt=1, node="n", outcome=outcome(1))))
+    inbox.started(world.flow, told(contract.Started(kind="probe", id="bnone.1", attempt=1, node="n")))
+    inbox.built(world.flow, told(contract.BuildResult(key="none", attempt=1, node="n", seconds=1.0)))
+
+
+def test_nodes_are_kept_with_what_they_say(world: World) -> None:
+    report = contract.NodeReport(node="n1", event="booted", slots=3, facts={"docker": "28"})
+    inbox.node(world.flow, told(report))
+    assert [(node.name, node.slots, node.state, node.facts) for node in world.flow.nodes()] == [
+        ("n1", 3, "alive", {"docker": "28"})
+    ]
+    assert world.flow.health()["workers"] == "ok"
+    inbox.node(world.flow, told(report.model_copy(update={"event": "left"})))
+    assert world.flow.health()["workers"] != "ok"
+
+
+def test_a_result_of_a_cancelled_bisection_changes_nothing(world: World) -> None:
+    id = world.submit().id
+    world.flow.prepare(world.workers.prepares.pop())
+    order = world.workers.probes.pop()
+    world.flow.cancel(id, "me")
+    answer = contract.ProbeResult(probe=order.probe, attempt=order.attempt, node="n", outcome=outcome(1))
+    inbox.probed(world.flow, told(answer))
+    assert world.flow.bisection(id).state is BisectionState.CANCELLED
