@@ -31,7 +31,7 @@ demo: $(READY) $(COMPILER)
 	@chmod +x $@
 
 test: $(READY)
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff check .
