@@ -29,20 +29,26 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[st
 
 
 @pytest.fixture(params=["process", "docker"])
-def bench(request: pytest.FixtureRequest, tmp_path: Path, repository: tuple[Path, tuple[str, ...]]) -> Bench:
+def bench(request: pytest.FixtureRequest, tmp_path: Path, repository: tuple[Path, tuple[str, ...]]) -> Iterator[Bench]:
     """One for each sandbox."""
     if request.param == "docker":
         sandbox = Sandbox(kind="docker", image=request.getfixturevalue("docker_image"))
     else:
         needs("bwrap")
         sandbox = Sandbox(kind="process")
-    return Bench(pipeline(tmp_path), *repository, sandbox)
+    made = pipeline(tmp_path)
+    yield Bench(made, *repository, sandbox)
+    for each in made.sandboxes.values():
+        each.close()
 
 
 @pytest.fixture
-def process_bench(tmp_path: Path, repository: tuple[Path, tuple[str, ...]]) -> Bench:
+def process_bench(tmp_path: Path, repository: tuple[Path, tuple[str, ...]]) -> Iterator[Bench]:
     needs("bwrap")
-    return Bench(pipeline(tmp_path), *repository, Sandbox(kind="process"))
+    made = pipeline(tmp_path)
+    yield Bench(made, *repository, Sandbox(kind="process"))
+    for each in made.sandboxes.values():
+        each.close()
 
 
 @pytest.fixture
