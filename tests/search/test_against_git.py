@@ -12,7 +12,7 @@ from benchmarks.search.repository import Bisected, Repository
 from service.search import Evidence, Found, Range, Suspects, conclusion, next_probes
 from tests.search.histories import LONG, descendants, parent_lists
 
-EXAMPLES = 400 if LONG else 20
+EXAMPLES = 400 if LONG else 12
 
 
 def search(range_: Range, verdicts: dict[str, str]) -> Evidence:

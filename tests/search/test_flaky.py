@@ -27,7 +27,7 @@ from service.search.position import PATIENCE
 from tests.search.histories import LONG, descendants, parent_lists, range_of
 
 EXAMPLES = 500 if LONG else 60
-SEEDS = 1000 if LONG else 150
+SEEDS = 1000 if LONG else 100
 
 verdicts = st.sampled_from(["good", "bad"])
 
