@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from service.application.judge import judge_build_failure
 from service.application.ports import BuildOrder, ProbeOrder, SandboxOrder, Transaction
@@ -59,7 +59,7 @@ def give_verdict(tx: Transaction, probe: Probe, state: ProbeState, judgement: Ju
     return ended
 
 
-def queue_probe(tx: Transaction, probe: Probe, now: datetime) -> Probe:
+def queue_probe(tx: Transaction, probe: Probe, now: datetime, delay_s: float = 0.0) -> Probe:
     """A new attempt: whatever an older one still reports is stale from here on."""
     queued = replace(
         probe,
@@ -72,11 +72,11 @@ def queue_probe(tx: Transaction, probe: Probe, now: datetime) -> Probe:
     )
     tx.save_probe(queued)
     key = f"probe:{queued.id}:{queued.attempt}"
-    tx.post(Message("probe", key, {"id": queued.id, "attempt": queued.attempt}), now)
+    tx.post(Message("probe", key, {"id": queued.id, "attempt": queued.attempt}), now + timedelta(seconds=delay_s))
     return queued
 
 
-def queue_build(tx: Transaction, build: Build, now: datetime) -> Build:
+def queue_build(tx: Transaction, build: Build, now: datetime, delay_s: float = 0.0) -> Build:
     queued = replace(
         build,
         state=moved(build.state, BuildState.QUEUED),
@@ -88,7 +88,7 @@ def queue_build(tx: Transaction, build: Build, now: datetime) -> Build:
     )
     tx.save_build(queued)
     key = f"build:{queued.key}:{queued.attempt}"
-    tx.post(Message("build", key, {"id": queued.key, "attempt": queued.attempt}), now)
+    tx.post(Message("build", key, {"id": queued.key, "attempt": queued.attempt}), now + timedelta(seconds=delay_s))
     return queued
 
 

@@ -134,9 +134,13 @@ class Flow:
         self._advance_all(touched)
 
     def node(self, node: Node, booted: bool) -> None:
-        with self._work() as tx:
+        with self.ports.bisections.transaction() as tx:
             tx.save_node(node)
-            touched = sweep.node_restarted(tx, node.name, self.ports.clock.now()) if booted else frozenset()
+            left = sweep.running_on(tx, node.name) if booted else ()
+        touched: set[str] = set()
+        for ticket in left:
+            with self._work() as tx:
+                touched |= sweep.give_back(tx, ticket, self.ports.clock.now())
         self._advance_all(touched)
 
     def sweep(self) -> None:
@@ -144,15 +148,18 @@ class Flow:
 
         Errors: QueueUnavailable, and then nothing was touched.
         """
+        now = self.ports.clock.now()
         with self.ports.bisections.transaction() as tx:
-            pending = tuple(compose(tx, message, self.ports.history) for message in tx.undelivered())
+            pending = tuple(compose(tx, message, self.ports.history) for message in tx.undelivered(due=now))
             carried = sweep.carried(tx)
             live = tx.bisections(ADVANCING, limit=1000)
         self._deliver(pending)
         missing = sweep.missing(carried, self.ports.queue)
-        with self._work() as tx:
-            touched = sweep.put_back(tx, carried, missing, self.ports.clock.now())
-        self._advance_all(touched | {bisection.id for bisection in live})
+        touched = {bisection.id for bisection in live}
+        for ticket in sorted(ticket for ticket in carried if ticket.silent or ticket in missing):
+            with self._work() as tx:
+                touched |= sweep.put_back(tx, ticket, ticket in missing, self.ports.clock.now())
+        self._advance_all(touched)
 
     # How it is done
 
@@ -160,7 +167,7 @@ class Flow:
     def _work(self) -> Iterator[Transaction]:
         """A transaction whose messages are sent once it is committed; what cannot be sent waits for the sweep."""
         with self.ports.bisections.transaction() as tx:
-            recorder = Recorder(tx)
+            recorder = Recorder(tx, self.ports.clock.now())
             yield recorder
             posted = tuple(compose(tx, message, self.ports.history) for message in recorder.posted)
         self._deliver(posted)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from service.application.dispatch import build_order, probe_order
 from service.application.ports import History, ProbeQueue, Transaction
 from service.domain.bisection import Message
 from service.domain.lifecycle import BuildState, ProbeState
+
+#: What is to be sent within so long of the transaction's beginning is sent at its end; the sweep sends the rest.
+AT_ONCE = timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
@@ -23,14 +26,16 @@ class Posted:
 
 @dataclass(frozen=True)
 class Recorder:
-    """A transaction that remembers what was posted in it; everything else is the transaction's own."""
+    """A transaction that remembers what was posted in it to be sent at once; everything else is the transaction's."""
 
     tx: Transaction
+    began: datetime
     posted: list[Message] = field(default_factory=list)
 
     def post(self, message: Message, at: datetime) -> None:
         self.tx.post(message, at)
-        self.posted.append(message)
+        if at <= self.began + AT_ONCE:
+            self.posted.append(message)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.tx, name)

@@ -60,10 +60,10 @@ class Transaction(Protocol):
         """By id, those with a greater id than `after`."""
 
     def post(self, message: Message, at: datetime) -> None:
-        """Into the outbox. A message whose key is there already is not posted again."""
+        """Into the outbox, to be sent at that time or later. One whose key is there already is not posted again."""
 
-    def undelivered(self, *, limit: int = 100) -> tuple[Message, ...]:
-        """Oldest first."""
+    def undelivered(self, *, due: datetime | None = None, limit: int = 100) -> tuple[Message, ...]:
+        """Oldest first; with `due`, those whose time has come by then."""
 
     def delivered(self, key: str, at: datetime) -> None: ...
     def save_node(self, node: Node) -> None: ...

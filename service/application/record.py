@@ -19,6 +19,10 @@ from service.domain.results import BuildReport, ProbeReport, WheelFacts
 
 #: So many faults of a probe or a build, and it is given up.
 MAX_FAULTS = 3
+#: Seconds before the next attempt, by how many faults there were: what is down for a moment may be back by then.
+RETRY_AFTER_S = (5.0, 20.0)
+#: The node is gone, or was: another attempt need not wait for it to mend.
+AT_ONCE = frozenset({"stopped", "lost", "restarted"})
 #: An operator's stop says nothing about the probe, so it does not count.
 NOT_COUNTED = frozenset({"stopped"})
 _IN_FLIGHT = (ProbeState.QUEUED, ProbeState.RUNNING)
@@ -68,7 +72,7 @@ def retry_probe(tx: Transaction, probe: Probe, fault: Fault, now: datetime) -> N
     data: dict[str, object] = {"probe": probe.id, "kind": fault.kind, "message": fault.message}
     tx.add_event(probe.bisection_id, now, "fault", data)
     if _counted(faults) < MAX_FAULTS:
-        queue_probe(tx, replace(probe, faults=faults), now)
+        queue_probe(tx, replace(probe, faults=faults), now, _delay_s(faults))
     else:
         _give_up(tx, replace(probe, faults=faults), now)
 
@@ -79,6 +83,10 @@ def _give_up(tx: Transaction, probe: Probe, now: datetime) -> None:
 
 def _counted(faults: tuple[Fault, ...]) -> int:
     return sum(fault.kind not in NOT_COUNTED for fault in faults)
+
+
+def _delay_s(faults: tuple[Fault, ...]) -> float:
+    return 0.0 if faults[-1].kind in AT_ONCE else RETRY_AFTER_S[min(_counted(faults), len(RETRY_AFTER_S)) - 1]
 
 
 def build_ended(tx: Transaction, report: BuildReport, now: datetime) -> frozenset[str]:
@@ -113,7 +121,7 @@ def retry_build(tx: Transaction, build: Build, fault: Fault, now: datetime) -> f
     faults = (*build.faults, fault)
     build = replace(build, faults=faults)
     if _counted(faults) < MAX_FAULTS:
-        queue_build(tx, build, now)
+        queue_build(tx, build, now, _delay_s(faults))
         return frozenset()
     ended = replace(build, state=moved(build.state, BuildState.FAULTED), finished_at=now)
     return _release(tx, ended, lambda probe: _give_up(tx, replace(probe, faults=faults), now), now)

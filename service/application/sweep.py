@@ -24,17 +24,18 @@ _UNPREPARED = (BisectionState.QUEUED, BisectionState.PREPARING)
 
 @dataclass(frozen=True, order=True)
 class Ticket:
-    """One attempt at something that the queue or a node should have."""
+    """One attempt at something that the queue or a node should have; `silent`: it was missing the last time."""
 
     kind: str
     id: str
     attempt: int
+    silent: bool = False
 
 
 def carried(tx: Transaction) -> frozenset[Ticket]:
     """All that should be under way now."""
-    probes = {Ticket("probe", probe.id, probe.attempt) for probe in tx.probes_in(_IN_FLIGHT)}
-    builds = {Ticket("build", build.key, build.attempt) for build in tx.builds_in(LIVE_BUILDS)}
+    probes = {Ticket("probe", p.id, p.attempt, p.silent_since is not None) for p in tx.probes_in(_IN_FLIGHT)}
+    builds = {Ticket("build", b.key, b.attempt, b.silent_since is not None) for b in tx.builds_in(LIVE_BUILDS)}
     unprepared = {Ticket("prepare", found.id, 0) for found in tx.bisections(_UNPREPARED, limit=1000)}
     return frozenset(probes | builds | unprepared)
 
@@ -44,20 +45,18 @@ def missing(tickets: Collection[Ticket], queue: ProbeQueue) -> frozenset[Ticket]
     return frozenset(t for t in tickets if not queue.under_way(t.kind, t.id, t.attempt))
 
 
-def put_back(
-    tx: Transaction, carried: Collection[Ticket], missing: Collection[Ticket], now: datetime
-) -> frozenset[str]:
-    """Notes who is silent, and puts back who was for too long. Returns the bisections that may go on."""
-    touched: set[str] = set()
-    for ticket in sorted(carried):
-        gone = ticket in missing
-        if ticket.kind == "probe":
-            touched |= _probe(tx, ticket, gone, now)
-        elif ticket.kind == "build":
-            touched |= _build(tx, ticket, gone, now)
-        elif gone:
-            _prepare_again(tx, ticket, now)
-    return frozenset(touched)
+def put_back(tx: Transaction, ticket: Ticket, gone: bool, now: datetime) -> frozenset[str]:
+    """Notes the silence or its end, and puts back what was silent for too long. Returns the bisections that may go on.
+
+    One ticket a transaction: what locks several probes in its own order may wait for one that locks them in another.
+    """
+    if ticket.kind == "probe":
+        return frozenset(_probe(tx, ticket, gone, now))
+    if ticket.kind == "build":
+        return frozenset(_build(tx, ticket, gone, now))
+    if gone:
+        _prepare_again(tx, ticket, now)
+    return frozenset()
 
 
 def _probe(tx: Transaction, ticket: Ticket, gone: bool, now: datetime) -> set[str]:
@@ -121,14 +120,22 @@ def _too_long(since: datetime | None, now: datetime) -> bool:
     return since is not None and now - since > timedelta(seconds=SILENCE_S)
 
 
-def node_restarted(tx: Transaction, node: str, now: datetime) -> frozenset[str]:
-    """A worker that has just booted runs nothing: what is said to run there is put back at once."""
-    touched: set[str] = set()
-    for probe in tx.probes_in((ProbeState.RUNNING,)):
-        if probe.node == node:
-            retry_probe(tx, probe, _RESTARTED, now)
-            touched.add(probe.bisection_id)
-    for build in tx.builds_in((BuildState.RUNNING,)):
-        if build.node == node:
-            touched |= retry_build(tx, build, _RESTARTED, now)
-    return frozenset(touched)
+def running_on(tx: Transaction, node: str) -> tuple[Ticket, ...]:
+    """What is said to run there."""
+    probes = [Ticket("probe", p.id, p.attempt) for p in tx.probes_in((ProbeState.RUNNING,)) if p.node == node]
+    builds = [Ticket("build", b.key, b.attempt) for b in tx.builds_in((BuildState.RUNNING,)) if b.node == node]
+    return (*probes, *builds)
+
+
+def give_back(tx: Transaction, ticket: Ticket, now: datetime) -> frozenset[str]:
+    """A worker that has just booted runs nothing: what its last life left is put back at once."""
+    if ticket.kind == "build":
+        build = tx.build(ticket.id, lock=True)
+        if build is None or build.attempt != ticket.attempt or build.state is not BuildState.RUNNING:
+            return frozenset()
+        return retry_build(tx, build, _RESTARTED, now)
+    probe = tx.probe(ticket.id, lock=True)
+    if probe.attempt != ticket.attempt or probe.state is not ProbeState.RUNNING:
+        return frozenset()
+    retry_probe(tx, probe, _RESTARTED, now)
+    return frozenset({probe.bisection_id})

@@ -61,6 +61,11 @@ class World:
         )
         return self.flow.submit(replace(plain, **change), "me")
 
+    def wait_for_retry(self) -> None:
+        """As long as a second attempt waits after a fault."""
+        self.clock.pass_(21)
+        self.flow.sweep()
+
     def truth(self, first_bad: int, **exceptions: int) -> Callable[[str], int]:
         """Exit status 1 from that commit on, counted from 0 in `shas`; others by `at_N=status`."""
         statuses = {self.shas[int(name.removeprefix("at_"))]: status for name, status in exceptions.items()}

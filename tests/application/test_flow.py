@@ -139,6 +139,7 @@ def test_a_result_of_an_older_attempt_changes_nothing(world: World) -> None:
     probe = world.flow.probe(late.probe)
     assert (probe.state, probe.attempt, probe.verdict) == (ProbeState.QUEUED, 2, None)
     assert "stale" in [event.kind for event in world.flow.events(id)]
+    world.wait_for_retry()
     world.workers.work(world.flow, world.truth(13))
     assert world.flow.bisection(id).state is BisectionState.FOUND
 
@@ -163,6 +164,7 @@ def test_three_faults_end_a_probe_as_skip_and_the_report_says_so(world: World) -
         middle = middle or (order.sha if world.flow.probe(order.probe).purpose is Purpose.SEARCH else None)
         if order.sha == middle:
             world.workers.fault(world.flow)
+            world.wait_for_retry()
         else:
             world.workers.run(world.flow, truth)
     found = world.flow.bisection(id)
@@ -171,6 +173,19 @@ def test_three_faults_end_a_probe_as_skip_and_the_report_says_so(world: World) -
     faulted = next(probe for probe in world.flow.probes(id) if probe.state is ProbeState.FAULTED)
     assert (faulted.sha, faulted.verdict, len(faulted.faults)) == (middle, Verdict.SKIP, 3)
     assert "disk-full" in faulted.reason
+
+
+def test_after_a_fault_the_next_attempt_waits_and_longer_the_second_time(world: World) -> None:
+    world.submit()
+    world.flow.prepare(world.workers.prepares.pop())
+    for wait_s in (5, 20):
+        world.workers.fault(world.flow)
+        world.clock.pass_(wait_s - 1)
+        world.flow.sweep()
+        assert world.workers.probes == []
+        world.clock.pass_(1)
+        world.flow.sweep()
+        assert len(world.workers.probes) == 1
 
 
 def test_an_operator_s_stop_is_no_fault_of_the_probe(world: World) -> None:
@@ -186,6 +201,7 @@ def test_a_build_that_only_meets_faults_fails_the_bisection_and_is_tried_anew_by
     world.flow.prepare(world.workers.prepares.pop())
     for _ in range(3):
         world.workers.build(world.flow, fault=Fault("disk-full", "no space on n1", "free some"))
+        world.wait_for_retry()
     world.workers.work(world.flow, world.truth(13))
     found = world.flow.bisection(id)
     assert found.state is BisectionState.FAILED

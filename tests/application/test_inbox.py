@@ -62,6 +62,7 @@ def test_a_build_of_another_version_is_a_fault_too(world: World) -> None:
     world.flow.prepare(world.workers.prepares.pop())
     order = world.workers.builds.pop()
     inbox.built(world.flow, {"version": 99, "key": order.key, "attempt": order.attempt, "node": "n7"})
+    world.wait_for_retry()
     assert world.workers.builds[0].attempt == 2
 
 

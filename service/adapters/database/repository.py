@@ -106,9 +106,11 @@ class SqlTransaction:
         row = to_row(message) | {"posted_at": at}
         self._connection.execute(self._insert(OUTBOX).values(row).on_conflict_do_nothing(index_elements=["key"]))
 
-    def undelivered(self, *, limit: int = 100) -> tuple[Message, ...]:
+    def undelivered(self, *, due: datetime | None = None, limit: int = 100) -> tuple[Message, ...]:
         columns = (OUTBOX.c.topic, OUTBOX.c.key, OUTBOX.c.payload)
         query = select(*columns).where(OUTBOX.c.delivered_at.is_(None)).order_by(OUTBOX.c.id).limit(limit)
+        if due is not None:
+            query = query.where(OUTBOX.c.posted_at <= due)
         return tuple(from_row(Message, row) for row in self._rows(query))
 
     def delivered(self, key: str, at: datetime) -> None:
@@ -184,4 +186,5 @@ class Database:
 
 def _missing(kind: type, id: str) -> NotFound:
     name = kind.__name__.lower()
-    return NotFound(f"there is no {name} {id!r}", value=id, advice="check the id; GET /api/v1/bisections lists all")
+    lists = "firstbad show ID --probes shows those of a bisection" if kind is Probe else "firstbad list shows all"
+    return NotFound(f"there is no {name} {id!r}", value=id, advice=f"check the id; {lists}")
