@@ -30,11 +30,28 @@ def dispatch(tx: Transaction, bisection: Bisection, probe: Probe, now: datetime)
     key = build_key(bisection.request, probe.sha)
     build = tx.build(key, lock=True)
     waiting = replace(probe, build_key=key)
-    if build is None or build.state in (BuildState.FAULTED, BuildState.CANCELLED):
-        queue_build(tx, build or _new_build(bisection, probe.sha, key, now), now)
+    if build is None or _to_be_built_anew(build, bisection):
+        queue_build(tx, replace(build or _new_build(bisection, probe.sha, key, now), bisection_id=bisection.id), now)
     elif build.state not in LIVE_BUILDS:
         return after_build(tx, waiting, build, now)
     waiting = replace(waiting, state=moved(waiting.state, ProbeState.BUILDING))
+    tx.save_probe(waiting)
+    return waiting
+
+
+def _to_be_built_anew(build: Build, bisection: Bisection) -> bool:
+    """A failure is believed by the bisection that saw it; to the next one it may have been the network's that day."""
+    if build.state is BuildState.FAILED:
+        return build.bisection_id != bisection.id
+    return build.state in (BuildState.FAULTED, BuildState.CANCELLED)
+
+
+def rebuild(tx: Transaction, probe: Probe, now: datetime) -> Probe:
+    """The probe's wheel is gone or damaged in the store: it is built again, and the probe waits for it."""
+    build = tx.build(probe.build_key or "", lock=True)
+    if build is not None and build.state is BuildState.BUILT:
+        queue_build(tx, build, now)
+    waiting = replace(probe, state=moved(probe.state, ProbeState.BUILDING), started_at=None, node=None)
     tx.save_probe(waiting)
     return waiting
 

@@ -106,6 +106,9 @@ def _search(bisection: Bisection, probes: Sequence[Probe], range_: Range) -> Ste
         case Suspects(shas=shas, why=why):
             if live:
                 return Step(candidates_left=len(shas))
+            faulted = [probe for probe in probes if probe.state is ProbeState.FAULTED and probe.sha in shas]
+            if faulted and all(probe.verdict is not Verdict.SKIP or probe in faulted for probe in probes):
+                return Step(BisectionState.FAILED, problem=wording.search_faulted(faulted, len(shas)))
             answer = Answer(shas, wording.why_suspects(why, probes))
             return Step(BisectionState.SUSPECTS, (), (), answer, None, len(shas), 0.0)
         case Searching(candidates_left=left, expected_probes=expected):

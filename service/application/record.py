@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
-from service.application.dispatch import after_build, give_verdict, queue_build, queue_probe
+from service.application.dispatch import after_build, give_verdict, queue_build, queue_probe, rebuild
 from service.application.judge import judge, judge_fault
 from service.application.ports import Transaction
 from service.domain.bisection import Build, Probe
@@ -23,6 +23,8 @@ MAX_FAULTS = 3
 RETRY_AFTER_S = (5.0, 20.0)
 #: The node is gone, or was: another attempt need not wait for it to mend.
 AT_ONCE = frozenset({"stopped", "lost", "restarted"})
+#: The store has lost a wheel that was built: only building it again helps.
+LOST_WHEEL = frozenset({"missing-wheel", "damaged-wheel"})
 #: An operator's stop says nothing about the probe, so it does not count.
 NOT_COUNTED = frozenset({"stopped"})
 _IN_FLIGHT = (ProbeState.QUEUED, ProbeState.RUNNING)
@@ -71,7 +73,9 @@ def retry_probe(tx: Transaction, probe: Probe, fault: Fault, now: datetime) -> N
     faults = (*probe.faults, fault)
     data: dict[str, object] = {"probe": probe.id, "kind": fault.kind, "message": fault.message}
     tx.add_event(probe.bisection_id, now, "fault", data)
-    if _counted(faults) < MAX_FAULTS:
+    if _counted(faults) < MAX_FAULTS and fault.kind in LOST_WHEEL and probe.build_key is not None:
+        rebuild(tx, replace(probe, faults=faults), now)
+    elif _counted(faults) < MAX_FAULTS:
         queue_probe(tx, replace(probe, faults=faults), now, _delay_s(faults))
     else:
         _give_up(tx, replace(probe, faults=faults), now)

@@ -58,7 +58,7 @@ def report(bisection: Bisection, probes: Sequence[Probe], commits: Mapping[str, 
 def _proofs(
     bisection: Bisection, probes: Sequence[Probe], commits: Mapping[str, Commit], answer: Sequence[Commit]
 ) -> tuple[Proof, ...]:
-    """For one commit: its bad probes and the good ones of its parents. For suspects: all skips among them."""
+    """For one commit: its bad probes and the good ones of its parents. For suspects: their own and their parents'."""
     if bisection.state is BisectionState.FOUND:
         parents = set(answer[0].parents) or set(bisection.good_shas)
         good = [probe for probe in probes if probe.verdict is Verdict.GOOD]
@@ -66,4 +66,7 @@ def _proofs(
         bad = [p for p in probes if p.verdict is Verdict.BAD and p.sha == answer[0].sha]
         return tuple(Proof(probe, commits[probe.sha]) for probe in (*bad, *below))
     suspects = {commit.sha for commit in answer}
-    return tuple(Proof(p, commits[p.sha]) for p in probes if p.sha in suspects and p.verdict is not None)
+    outside = {parent for commit in answer for parent in commit.parents} - suspects
+    judged = [probe for probe in probes if probe.verdict is not None]
+    bounding = [p for p in judged if p.sha in suspects or (p.sha in outside and p.verdict is Verdict.GOOD)]
+    return tuple(Proof(probe, commits[probe.sha]) for probe in bounding)

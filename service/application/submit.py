@@ -119,8 +119,14 @@ def _reproduction(submission: Submission, policy: Policy) -> Reproduction:
         script=_script(submission.script, "script", policy),
         serve=_serve(submission.serve, policy),
         check=_script(submission.check, "check", policy),
-        failure=_text(submission.failure, "failure") if submission.failure is not None else None,
+        failure=_line(submission.failure, "failure") if submission.failure is not None else None,
     )
+
+
+def _line(text: str, name: str) -> str:
+    if "\n" in text.strip():
+        raise BadRequest(f"{name} has several lines", field=name, advice="name one line that only this failure prints")
+    return _text(text, name).strip()
 
 
 def _serve(form: ServeForm | None, policy: Policy) -> Serve | None:

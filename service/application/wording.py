@@ -60,8 +60,13 @@ def end_untestable(probe: Probe) -> Problem:
         detail,
         probe.sha,
         str(probe.purpose).split()[0],
-        f"read its log (firstbad logs {probe.id}), mend the reproduction or the build, and submit again",
+        f"read its log (firstbad logs {probe.id}), mend what is wrong and submit again{_unbuilt(probe)}",
     )
+
+
+def _unbuilt(probe: Probe) -> str:
+    built = probe.outcome is not None and probe.outcome.ended_in == "build"
+    return "; when nothing has to be built, say project: source" if built else ""
 
 
 def end_faulted(probe: Probe) -> Problem:
@@ -73,6 +78,16 @@ def end_faulted(probe: Probe) -> Problem:
         probe.sha,
         "",
         last.advice,
+    )
+
+
+def search_faulted(faulted: Sequence[Probe], left: int) -> Problem:
+    last = faulted[-1].faults[-1]
+    return Problem(
+        f"fault-{last.kind}",
+        "The nodes could not run what is left to try",
+        f"{left} candidates are left, and all probes among them met only faults; the last: {last.message}",
+        advice=last.advice or "mend the nodes and submit again; wheels that were built are kept",
     )
 
 
@@ -135,9 +150,9 @@ def explanation(bisection: Bisection, commits: Mapping[str, Commit]) -> tuple[st
 def _answer_lines(state: BisectionState, answer: Answer, commits: Mapping[str, Commit]) -> list[str]:
     lines = [answer.why[:1].upper() + answer.why[1:] + "."]
     if state is BisectionState.FOUND:
-        lines.append("A bisection may find the commit that exposed a fault rather than the one that holds it.")
         if answer.confidence is None:
             lines.append("This is certain only if the failure is not flaky: no commit was tried more than once.")
+        lines.append("A bisection may find the commit that exposed a fault rather than the one that holds it.")
     if state is BisectionState.SUSPECTS:
         lines += [f"{short(sha)} {commits[sha].subject if sha in commits else ''}".strip() for sha in answer.shas]
     return lines

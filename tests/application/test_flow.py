@@ -70,11 +70,43 @@ def test_a_commit_that_does_not_build_is_skipped_and_not_built_again(world: Worl
     skipped = [probe for probe in world.flow.probes(id) if probe.verdict is Verdict.SKIP]
     assert [probe.sha for probe in skipped] == [world.shas[9]]
     assert "does not build" in skipped[0].reason
-    built = len(world.workers.built)
+    assert [order.sha for order in world.workers.built].count(world.shas[9]) == 1
+
+
+def test_a_failed_build_is_believed_by_the_bisection_that_saw_it_and_tried_anew_by_the_next(world: World) -> None:
+    first = world.submit(project="python").id
+    world.flow.prepare(world.workers.prepares.pop())
+    while world.workers.builds:
+        world.workers.build(world.flow, failure=Outcome("build", exit_status=2))
+    assert world.flow.bisection(first).state is BisectionState.REFUSED
     second = world.submit(project="python").id
-    world.workers.work(world.flow, truth)
+    world.workers.work(world.flow, world.truth(13))
     assert world.flow.bisection(second).state is BisectionState.FOUND
-    assert len(world.workers.built) == built
+
+
+def test_a_wheel_that_the_store_has_lost_is_built_again(world: World) -> None:
+    id = world.submit(project="python").id
+    world.flow.prepare(world.workers.prepares.pop())
+    world.workers.build(world.flow)
+    lost = world.workers.fault(world.flow, "missing-wheel")
+    assert world.flow.probe(lost.probe).state is ProbeState.BUILDING
+    assert [order.attempt for order in world.workers.builds] == [2]
+    world.workers.work(world.flow, world.truth(13))
+    assert world.flow.bisection(id).state is BisectionState.FOUND
+
+
+def test_a_search_that_met_only_faults_is_our_failure_and_names_no_suspects(world: World) -> None:
+    id = world.submit().id
+    world.flow.prepare(world.workers.prepares.pop())
+    world.workers.run(world.flow, world.truth(13))
+    world.workers.run(world.flow, world.truth(13))
+    while world.flow.bisection(id).state is BisectionState.SEARCHING:
+        world.workers.fault(world.flow, "engine")
+        world.wait_for_retry()
+    found = world.flow.bisection(id)
+    assert (found.state, found.answer) == (BisectionState.FAILED, None)
+    assert found.problem is not None
+    assert "19 candidates are left" in found.problem.detail
 
 
 def test_when_only_skipped_commits_separate_good_from_bad_they_are_the_suspects(world: World) -> None:
@@ -83,6 +115,7 @@ def test_when_only_skipped_commits_separate_good_from_bad_they_are_the_suspects(
     found = world.flow.report(id)
     assert found.bisection.state is BisectionState.SUSPECTS
     assert [commit.sha for commit in found.answer] == list(world.shas[12:16])
+    assert {proof.commit.sha for proof in found.evidence} == set(world.shas[11:16])
 
 
 @pytest.mark.parametrize(

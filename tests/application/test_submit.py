@@ -72,6 +72,7 @@ def test_a_server_without_a_sign_of_readiness_is_asked_for_its_health() -> None:
         ({"script": "é" * (128 * 1024) + "x"}, "script", "262145 bytes"),
         ({"bad": "ma\0in"}, "bad", "NUL"),
         ({"bad": "\ud800"}, "bad", "Unicode"),
+        ({"failure": "one\ntwo"}, "failure", "several lines"),
         ({"width": 0}, "width", "0"),
         ({"width": 65}, "width", "65"),
         ({"timeout": "soon"}, "timeout", "soon"),

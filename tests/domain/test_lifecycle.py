@@ -27,13 +27,13 @@ ALLOWED = {
     ProbeState: """
         planned>building planned>queued planned>judged planned>faulted planned>cancelled
         building>queued building>judged building>faulted building>cancelled
-        queued>queued queued>running queued>judged queued>faulted queued>cancelled
-        running>queued running>judged running>faulted running>cancelled
+        queued>queued queued>building queued>running queued>judged queued>faulted queued>cancelled
+        running>queued running>building running>judged running>faulted running>cancelled
     """,
     BuildState: """
         queued>queued queued>running queued>built queued>failed queued>faulted queued>cancelled
         running>queued running>built running>failed running>faulted running>cancelled
-        built>queued faulted>queued cancelled>queued
+        built>queued failed>queued faulted>queued cancelled>queued
     """,
 }
 PAIRS = [(kind, was, to) for kind in ALLOWED for was in kind for to in kind]
