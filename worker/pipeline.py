@@ -31,7 +31,10 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True)
 class Pipeline:
-    """`passed_env`: variables of the node for runs with a network. `sandboxes`: by kind, those that are allowed."""
+    """`sandboxes`: by kind, those that are allowed.
+
+    `passed_env`: variables of the node for runs with a network. `files`: those of the node that are shown to them.
+    """
 
     node: str
     work_dir: Path
@@ -40,6 +43,7 @@ class Pipeline:
     sandboxes: Mapping[str, Sandbox]
     bin: Bin
     passed_env: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[Path, ...] = ()
 
     def probe(self, order: ProbeOrder, stop: Stop) -> ProbeResult | None:
         """None when the service cancelled it. Raises nothing that the node, the order or the commit can cause."""
@@ -157,6 +161,7 @@ class Pipeline:
             pids=limits.pids,
             env=env,
             labels={**labels, "attempt": str(order.attempt), "node": self.node},
+            files=self.files,
             cache=self._cache(order, sandbox) if "build" in work else None,
         )
         with stop.within(limits.timeout_s + GRACE_S):

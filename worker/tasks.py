@@ -44,7 +44,7 @@ from worker.run.job import delete_leftovers, install_inside
 from worker.run.process import ProcessSandbox
 from worker.run.sandbox import Sandbox
 from worker.run.stop import STOPPED, Stop
-from worker.run.view import View
+from worker.run.view import View, files_of
 from worker.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -292,7 +292,9 @@ def make_pipeline(settings: Settings) -> Pipeline:
     sources = Sources(
         settings.work_dir / "git", settings.git_env(), settings.allow_file_repos, settings.fetch_timeout_s
     )
-    return Pipeline(settings.node, settings.work_dir, store, sources, sandboxes, trash, settings.passed_env())
+    passed = settings.passed_env()
+    files = files_of(passed, hidden)
+    return Pipeline(settings.node, settings.work_dir, store, sources, sandboxes, trash, passed, files)
 
 
 def watch_parent(fd: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import socket
@@ -159,6 +160,20 @@ def test_neither_the_engine_nor_the_service_can_be_reached(bench: Bench) -> None
     places = ["/var/run/docker.sock", "/run/docker.sock", "/run/containerd", bench.pipeline.work_dir, bench.repository]
     script = f"for place in {' '.join(map(str, places))}; do if test -e $place; then echo saw $place; fi; done"
     assert bench.text(bench.outcome(script)) == []
+
+
+def test_a_variable_of_the_order_shows_nothing_of_the_node(bench: Bench) -> None:
+    here = Path(__file__)
+    script = "for place in $FILE $FOLDER $SSL_CERT_FILE; do if test -e $place; then echo saw $place; fi; done"
+    env = {"FILE": str(here), "FOLDER": str(here.parent), "SSL_CERT_FILE": str(here)}
+    assert bench.text(bench.outcome(script, env=env, network="bridge")) == []
+
+
+def test_a_file_that_the_node_passes_is_seen_with_a_network(bench: Bench) -> None:
+    bench.pipeline = dataclasses.replace(bench.pipeline, files=(Path(__file__),))
+    script = f"head -c 20 {__file__}"
+    assert bench.outcome(script, network="bridge").exit_status == 0
+    assert bench.outcome(script).exit_status == 1
 
 
 def test_the_nodes_network_cannot_be_reached(bench: Bench) -> None:

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from worker.run.job import INSIDE, install_inside
-from worker.run.view import View, interpreter
+from worker.run.view import View, files_of, interpreter
 from worker.settings import Settings
 
 
@@ -51,6 +51,20 @@ def test_a_hidden_folder_is_masked_only_where_it_would_be_seen(tmp_path: Path) -
     view = View(visible=(tmp_path,), hidden=(inner, tmp_path / "missing"))
     assert view.masked(view.shown()) == [inner]
     assert View(hidden=(inner,)).masked(View().shown()) == []
+
+
+def test_only_files_and_certificates_that_the_node_names_may_be_shown(tmp_path: Path) -> None:
+    hidden, folder, file = tmp_path / "hidden", tmp_path / "certificates", tmp_path / "authorities.pem"
+    for made in (hidden, folder):
+        made.mkdir()
+    for made in (file, hidden / "key"):
+        made.touch()
+    link = tmp_path / "link"
+    link.symlink_to(hidden / "key")
+    passed = {"A": str(file), "B": str(folder), "SSL_CERT_DIR": str(folder), "C": "/dev/null", "D": "http://p:1"}
+    assert files_of(passed, [hidden]) == (file, folder)
+    for wrong in (hidden, hidden / "key", link, tmp_path, Path("/")):
+        assert files_of({"SSL_CERT_DIR": str(wrong)}, [hidden]) == ()
 
 
 def test_the_interpreter_is_shown_and_exists() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from worker.run.job import Errand, Job, command
 from worker.run.sandbox import PLACE
-from worker.run.view import View, files_of, interpreter, uv
+from worker.run.view import View, interpreter, resolver, uv
 
 SHM_BYTES = str(1024**3)
 
@@ -29,7 +29,7 @@ class Bubblewrap:
         return [
             self.binary,
             *self._namespaces(own_network=self.net and not errand.network),
-            *self._system(files_of(errand.env) if errand.network else ()),
+            *self._system((*errand.files, *resolver()) if errand.network else ()),
             *self._job(job, errand.cache),
             "--remount-ro", "/dev", "--remount-ro", "/",
             "--chdir", PLACE,

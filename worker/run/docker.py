@@ -20,7 +20,6 @@ from worker.run import job as jobs
 from worker.run.job import Errand, Job
 from worker.run.sandbox import GRACE_S, PLACE, Ran, base_env
 from worker.run.stop import Stop
-from worker.run.view import files_of
 
 log = logging.getLogger(__name__)
 
@@ -132,10 +131,8 @@ class DockerSandbox:
         }
         if errand.cache is not None:
             mounts[str(errand.cache)] = {"bind": f"{PLACE}/cache", "mode": "rw"}
-        if errand.network:
-            for path in files_of(errand.env):
-                if path.is_file() and str(path) not in ("/etc/resolv.conf",):
-                    mounts[str(path)] = {"bind": str(path), "mode": "ro"}
+        for path in errand.files if errand.network else ():
+            mounts[str(path)] = {"bind": str(path), "mode": "ro"}
         return mounts
 
     def _network(self) -> str:

@@ -54,6 +54,8 @@ class Errand:
     pids: int = 4096
     env: dict[str, str] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
+    #: Of the node, to be seen under the same paths where there is a network; never what an order names.
+    files: tuple[Path, ...] = ()
     #: A folder that jobs of the same kind share, to be seen inside as `cache`.
     cache: Path | None = None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from uv import find_uv_bin
 
 #: The system, as far as it exists. /var, /home, /root, /run, /srv and the like are not part of it.
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/etc", "/nix/store")
+
+#: The one variable that may name a folder.
+CERTIFICATES = "SSL_CERT_DIR"
 
 
 @dataclass(frozen=True)
@@ -40,11 +44,25 @@ class View:
         return [path for path in hidden if path.is_dir() and any(path.is_relative_to(other) for other in shown)]
 
 
-def files_of(env: dict[str, str]) -> tuple[Path, ...]:
-    """The files and folders that passed variables name, and the resolver's file when it lies elsewhere."""
-    named = [Path(value) for value in env.values() if value.startswith("/")]
-    resolver = Path("/etc/resolv.conf").resolve()
-    return tuple(path for path in (*named, resolver) if path.exists())
+def files_of(passed: Mapping[str, str], hidden: Iterable[Path]) -> tuple[Path, ...]:
+    """The files and certificate folders that the node's own variables name, unless they touch a hidden folder.
+
+    Never to be asked about an order's variables: those would then show any file of the node.
+    """
+    named = [(name, Path(value)) for name, value in passed.items() if value.startswith("/")]
+    found = [path for name, path in named if path.is_file() or (name == CERTIFICATES and path.is_dir())]
+    closed = [path.resolve() for path in hidden]
+    return tuple(path for path in found if not any(_touch(path.resolve(), other) for other in closed))
+
+
+def _touch(path: Path, other: Path) -> bool:
+    return path.is_relative_to(other) or other.is_relative_to(path)
+
+
+def resolver() -> tuple[Path, ...]:
+    """The resolver's file, which may lie outside of what is shown of the system."""
+    path = Path("/etc/resolv.conf").resolve()
+    return (path,) if path.is_file() else ()
 
 
 def interpreter() -> Path:
