@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,8 +68,9 @@ def up(home: Path, port: int, slots: int, on_ready: Callable[[str], None]) -> No
         stack.enter_context(_only_one(settings.home_dir))
         listener = stack.enter_context(_listening(settings.port))
         _migrate(settings.database)
-        redis_url = settings.redis_url or stack.enter_context(EmbeddedRedis(settings.home_dir / "redis"))
-        crew = stack.enter_context(Crew(settings.home_dir, _environment(settings, redis_url), listener))
+        redis = None if settings.redis_url else EmbeddedRedis(settings.home_dir / "redis")
+        redis_url = stack.enter_context(redis) if redis else str(settings.redis_url)
+        crew = stack.enter_context(Crew(settings.home_dir, _environment(settings, redis_url), listener, redis))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         crew.start()
         crew.run(url, on_ready)
@@ -130,14 +132,23 @@ def _listening(port: int) -> Iterator[socket.socket]:
 
 
 class Crew:
-    """The child processes. Leaving the context stops them: who runs probes first, who records them last."""
+    """The child processes. Leaving the context stops them: who runs probes first, who records them last.
 
-    def __init__(self, home: Path, environment: dict[str, str], listener: socket.socket) -> None:
+    Redis runs already, and is only watched here: whoever entered it stops it, after all who need it.
+    """
+
+    def __init__(
+        self, home: Path, environment: dict[str, str], listener: socket.socket, redis: EmbeddedRedis | None
+    ) -> None:
         self._logs = home / "logs"
         self._environment = environment
         self._listener = listener
         self._ends: queue.Queue[tuple[str, int]] = queue.Queue()
         self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._redis = redis
+        self._spawns: dict[str, Callable[[], subprocess.Popen[bytes]]] = {
+            part.name: partial(self._spawn, part) for part in PARTS
+        }
         self._restarts = 0
 
     def __enter__(self) -> Crew:
@@ -154,10 +165,20 @@ class Crew:
             os.close(end)
 
     def start(self) -> None:
+        if self._redis is not None:
+            self._spawns["redis"] = self._redis.spawn
+            self._watch("redis", self._redis.process)
         for part in PARTS:
-            self._start(part)
+            self._start(part.name)
 
-    def _start(self, part: Part) -> None:
+    def _start(self, name: str) -> None:
+        self._running[name] = self._spawns[name]()
+        self._watch(name, self._running[name])
+
+    def _watch(self, name: str, process: subprocess.Popen[bytes]) -> None:
+        threading.Thread(target=lambda: self._ends.put((name, process.wait())), daemon=True).start()
+
+    def _spawn(self, part: Part) -> subprocess.Popen[bytes]:
         inherited = (self._pipe[0], self._listener.fileno())
         environment = {
             **self._environment,
@@ -165,7 +186,7 @@ class Crew:
             "FIRSTBAD_LISTEN_FD": str(self._listener.fileno()),
         }
         with (self._logs / f"{part.name}.log").open("ab") as out:
-            process = subprocess.Popen(
+            return subprocess.Popen(
                 part.command,
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -174,8 +195,6 @@ class Crew:
                 pass_fds=inherited,
                 start_new_session=True,
             )
-        self._running[part.name] = process
-        threading.Thread(target=lambda: self._ends.put((part.name, process.wait())), daemon=True).start()
 
     def run(self, url: str, on_ready: Callable[[str], None]) -> None:
         """Waits for a signal; starts again what ended by itself."""
@@ -190,7 +209,7 @@ class Crew:
                 raise CannotStart(f"{self._why(name, status)}; its log is in {self._logs}")
             self._restarts += 1
             log.warning("%s; starting it again", self._why(name, status))
-            self._start(next(part for part in PARTS if part.name == name))
+            self._start(name)
 
     def _why(self, name: str, status: int) -> str:
         return "the service was not ready in time" if name == "unready" else f"{name} ended with status {status}"

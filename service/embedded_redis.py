@@ -23,7 +23,8 @@ class NoRedis(Exception):
 class EmbeddedRedis:
     """A context: entering starts it and gives its URL, leaving stops it. What it held is there again the next time.
 
-    It listens on a free port of 127.0.0.1 behind a fresh password, which it reads from its standard input.
+    It listens on a free port of 127.0.0.1 behind a fresh password, which it reads from its standard input; both stay
+    the same when `spawn` starts it again.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -33,30 +34,35 @@ class EmbeddedRedis:
     def __enter__(self) -> str:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._end_left_over()
-        port, password = _free_port(), secrets.token_urlsafe(24)
-        self._process = subprocess.Popen(
+        self._port, self._password = _free_port(), secrets.token_urlsafe(24)
+        self.spawn()
+        url = f"redis://:{self._password}@127.0.0.1:{self._port}/0"
+        self._await_answer(url)
+        return url
+
+    def spawn(self) -> subprocess.Popen[bytes]:
+        """Starts it, also after it ended by itself, and does not wait for its answer."""
+        self.process = subprocess.Popen(
             [executable(), "-"],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        assert self._process.stdin is not None
-        with self._process.stdin as config:
-            config.write(self._config(port, password).encode())
-        url = f"redis://:{password}@127.0.0.1:{port}/0"
-        self._await_answer(url)
-        return url
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError), self.process.stdin as config:
+            config.write(self._config().encode())
+        return self.process
 
     def __exit__(self, *failure: object) -> None:
-        self._process.terminate()
-        self._process.wait()
+        self.process.terminate()
+        self.process.wait()
 
-    def _config(self, port: int, password: str) -> str:
+    def _config(self) -> str:
         lines = [
             "bind 127.0.0.1",
-            f"port {port}",
-            f"requirepass {password}",
+            f"port {self._port}",
+            f"requirepass {self._password}",
             f'dir "{self._folder}"',
             f'pidfile "{self._pid_file}"',
             f'logfile "{self._folder / "redis.log"}"',
@@ -72,10 +78,10 @@ class EmbeddedRedis:
             with suppress(redis.RedisError), redis.Redis.from_url(url) as client:
                 client.ping()
                 return
-            if self._process.poll() is not None:
+            if self.process.poll() is not None:
                 break
             pause.wait(0.02)
-        self._process.kill()
+        self.process.kill()
         raise NoRedis(f"the embedded Redis does not start; its log is {self._folder / 'redis.log'}")
 
     def _end_left_over(self) -> None:

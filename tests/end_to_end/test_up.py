@@ -7,6 +7,7 @@ import signal
 import subprocess
 from pathlib import Path
 
+import psutil
 import pytest
 
 from examples.generate import Example, request
@@ -38,6 +39,10 @@ def right(service: Service, id: str) -> None:
         judged = [probe for probe in client.probes(id) if probe.verdict is not None]
     assert report.answer.commits[0].subject == "change"
     assert len({(probe.sha, probe.trial) for probe in judged}) == len(judged)
+
+
+def redis_of(service: Service) -> psutil.Process:
+    return next(process for process in service.processes() if process.name() == "redis-server")
 
 
 def nothing_left(service: Service) -> None:
@@ -79,6 +84,16 @@ def test_a_part_that_is_killed_is_started_again_and_nothing_is_lost(
     os.kill(own_service.part(part).pid, signal.SIGKILL)
     right(own_service, id)
     own_service.interrupt()
+    nothing_left(own_service)
+
+
+def test_a_redis_that_is_killed_is_started_again_where_it_was(own_service: Service, slow: dict) -> None:
+    own_service.start()
+    id = own_service.submit(slow)
+    until(lambda: running(own_service, id), "a probe runs")
+    os.kill(redis_of(own_service).pid, signal.SIGKILL)
+    right(own_service, id)
+    assert own_service.interrupt() == 0
     nothing_left(own_service)
 
 
