@@ -1,4 +1,5 @@
-"""`make demo`: the whole way once. Generates the example repository, starts the service, and finds commit 135."""
+"""`make demo`: the whole way once. Generates the example repository, starts the service, and finds the commit that
+broke its server."""
 
 from __future__ import annotations
 
@@ -39,12 +40,18 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path(".demo"), help="where everything of the demo goes")
-    parser.add_argument("--port", type=int, default=8377)
+    parser.add_argument("--port", type=_port, default=8377, help="of the service, on 127.0.0.1")
     parser.add_argument("--sandbox", choices=("process", "docker"), default="process")
     parser.add_argument("--image", help="for the docker sandbox: an image with python3, bash, cc and uv")
     parser.add_argument("--width", type=int, default=1, help="probes at once")
     parser.add_argument("--keep", action="store_true", help="leave the service running at the end, until Ctrl-C")
     return parser.parse_args()
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port; it is a number from 1 to 65535")
+    return int(text)
 
 
 def _request(folder: Path, sandbox: str, image: str | None, width: int) -> Path:
@@ -68,8 +75,12 @@ class Service:
         self._command = [FIRSTBAD, "up", "--home", str(home), "--port", str(port)]
         self._log = home.with_suffix(".log")
         self._url = f"http://127.0.0.1:{port}"
+        free = port + 1 if port < 65535 else 8377
+        self._other_port = f'demo: where its port is taken, try: make demo ARGS="--port {free}"'
 
     def __enter__(self) -> str:
+        if self._answers():
+            sys.exit(f"demo: another service answers at {self._url} already\n{self._other_port}")
         with self._log.open("w") as log:
             # A sandbox sees of this machine what the system brings, and what the operator adds.
             environment = {**os.environ, **({"FIRSTBAD_VISIBLE": str(COMPILER.parent)} if COMPILER.exists() else {})}
@@ -79,7 +90,7 @@ class Service:
         pause = threading.Event()
         while not self._answers():
             if self._process.poll() is not None:
-                sys.exit(f"demo: the service does not start:\n{self._log.read_text()}")
+                sys.exit(f"demo: the service does not start:\n{self._log.read_text()}{self._other_port}")
             pause.wait(0.1)
         return self._url
 
