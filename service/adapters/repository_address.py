@@ -14,6 +14,7 @@ _SCP = re.compile(r"(?P<user>[A-Za-z0-9_][A-Za-z0-9_.+-]*)@(?P<host>[^:/@]+|\[[^
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _BLANK = re.compile(r"[\x00-\x20\x7f\ud800-\udfff]")
+_NAME = re.compile(r"\w[\w./-]{0,99}")
 _REMOTE = ("https", "ssh", "git")
 
 
@@ -34,7 +35,8 @@ def check(repo: str, *, allow_file: bool) -> None:
     elif (scp := _SCP.fullmatch(repo)) is not None:
         _check_host(repo, scp["host"])
     else:
-        raise _refused(repo, "is neither a URL, nor git@host:path" + (", nor an absolute path" if allow_file else ""))
+        why = "is neither a URL, nor git@host:path" + (", nor an absolute path" if allow_file else "")
+        raise _refused(repo, why, _folder_advice(repo) if allow_file else "")
 
 
 def shown(repo: str) -> str:
@@ -79,6 +81,13 @@ def _check_file(repo: str, allow_file: bool) -> None:
         raise _refused(repo, "lies on the service's own disk, which this service does not allow")
 
 
-def _refused(repo: str, why: str) -> RepositoryUnavailable:
+def _folder_advice(repo: str) -> str:
+    folder = f"./{repo}" if _NAME.fullmatch(repo) else "./folder"
+    return (
+        f"; or a folder: its absolute path, or in a request file for firstbad submit {folder} from where that file is"
+    )
+
+
+def _refused(repo: str, why: str, more: str = "") -> RepositoryUnavailable:
     safe = shown(repo)
-    return RepositoryUnavailable(f"{safe[:200]!r} {why}", value=safe, field="repo", advice=_ADVICE)
+    return RepositoryUnavailable(f"{safe[:200]!r} {why}", value=safe, field="repo", advice=_ADVICE + more)

@@ -57,6 +57,15 @@ def test_anything_else_is_refused_with_what_to_give_instead(repo: str, allow_fil
     assert "https://" in caught.value.advice
 
 
+def test_a_plain_name_is_shown_as_a_path_where_folders_are_allowed() -> None:
+    with pytest.raises(RepositoryUnavailable) as caught:
+        check("calc", allow_file=True)
+    assert "./calc from where that file is" in caught.value.advice
+    with pytest.raises(RepositoryUnavailable) as caught:
+        check("calc", allow_file=False)
+    assert "./calc" not in caught.value.advice
+
+
 @pytest.mark.parametrize(
     ("repo", "safe"),
     [
