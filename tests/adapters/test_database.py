@@ -59,9 +59,10 @@ def test_what_is_not_there_is_named_in_the_error(database: Database) -> None:
     with database.transaction() as transaction:
         with pytest.raises(NotFound, match="no bisection 'b\\\\x009'") as caught:
             transaction.bisection("b\x009")
-        assert caught.value.status == 404
-        with pytest.raises(NotFound, match="no probe 'p9'"):
+        assert (caught.value.status, caught.value.advice) == (404, "check the id; firstbad list shows all")
+        with pytest.raises(NotFound, match="no probe 'p9'") as caught:
             transaction.probe("p9")
+        assert "firstbad show ID --probes" in caught.value.advice
         with pytest.raises(NotFound):
             transaction.save_bisection(samples.fresh("b9"))
         with pytest.raises(NotFound):
