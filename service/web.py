@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from fastapi import FastAPI
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, RedirectResponse
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -16,7 +16,7 @@ from service.domain.errors import TooLarge, UserError
 from service.doors.api import openapi, problems
 from service.doors.api.render import PREFIX
 from service.doors.api.routes import router
-from service.doors.api.views import Health
+from service.doors.api.views import Health, Root
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 BODY_BYTES = 1024 * 1024
@@ -52,12 +52,26 @@ def create_app(flow: Flow, *, allowed_hosts: Sequence[str] = LOOPBACK, body_byte
     app.state.flow = flow
     problems.install(app)
     app.include_router(router)
+    _add_root(app)
     _add_health(app, flow)
     openapi.describe(app)
     app.add_middleware(BodyLimit, most=body_bytes)
     app.add_middleware(KnownHost, allowed=allowed_hosts)
     app.add_middleware(SecureHeaders)
     return app
+
+
+def _add_root(app: FastAPI) -> None:
+    openapi_url = f"{PREFIX}/openapi.json"
+
+    @app.get("/", operation_id="root", summary="What this is, and where its parts are", responses=problems.responses())
+    async def root() -> Root:
+        api = f"{PREFIX}/bisections"
+        return Root(name=app.title, version=app.version, api=api, openapi=openapi_url, health="/readyz")
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def openapi_json() -> RedirectResponse:
+        return RedirectResponse(openapi_url)
 
 
 def _add_health(app: FastAPI, flow: Flow) -> None:

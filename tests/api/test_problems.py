@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+from importlib.metadata import version
 
 import httpx
 import pytest
@@ -51,6 +52,18 @@ def test_what_is_wrong_in_a_query_is_named(http: httpx.Client) -> None:
     assert (problem["field"], problem["value"]) == ("limit", "many")
 
 
+def test_the_root_tells_what_answers_and_its_links_lead_somewhere(http: httpx.Client) -> None:
+    root = http.get("/").json()
+    assert (root.pop("name"), root.pop("version")) == ("firstbad", version("firstbad"))
+    assert set(root) == {"api", "openapi", "health"}
+    assert all(http.get(path).status_code == 200 for path in root.values())
+
+
+def test_the_openapi_document_is_found_where_it_is_looked_for(http: httpx.Client) -> None:
+    answer = http.get("/openapi.json")
+    assert (answer.status_code, answer.headers["location"]) == (307, f"{API}/openapi.json")
+
+
 def test_a_wrong_method_is_told_a_right_one(http: httpx.Client) -> None:
     assert http.put(f"{API}/bisections/b3f9c2a417/probes").headers["allow"] == "GET"
 
@@ -64,6 +77,7 @@ def test_what_nobody_expected_tells_no_internals_and_is_logged(
     assert answer.status_code == 500
     assert answer.headers["content-type"] == "application/problem+json"
     assert "password" not in answer.text and "RuntimeError" not in answer.text
+    assert "logs/api.log" in answer.json()["advice"]
     assert any("postgresql://user:password@db" in (record.exc_text or "") for record in caplog.records)
 
 

@@ -113,6 +113,22 @@ def test_a_value_that_cannot_be_used_is_refused_by_the_name_of_its_field(
     assert problem["instance"] == PATH
 
 
+@pytest.mark.parametrize(
+    ("change", "field", "advice"),
+    [
+        ({"serve": "tinyserve serve"}, "serve", "write it as serve: {command: …}"),
+        ({"serve": {"command": "x", "ready": "/x"}}, "serve.ready", "write it as ready: {http: /health}"),
+        ({"env": "A=1"}, "env", "write it as env: {NAME: value}"),
+    ],
+)
+def test_text_in_place_of_a_mapping_is_shown_how_to_write_it(
+    http: httpx.Client, change: dict[str, object], field: str, advice: str
+) -> None:
+    problem = refused(http.post(PATH, json={**MINIMAL, **change}))
+    assert (problem["field"], problem["advice"]) == (field, advice)
+    assert problem["detail"].endswith("is no mapping")
+
+
 def test_all_wrong_fields_are_listed_at_once(http: httpx.Client) -> None:
     problem = refused(http.post(PATH, json={"script": "x", "width": "many", "repo": 3}))
     assert {error["field"] for error in problem["errors"]} == {"good", "bad", "width", "repo"}

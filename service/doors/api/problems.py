@@ -30,6 +30,12 @@ MEANINGS: Mapping[int, str] = {
     500: "firstbad failed; its log says why.",
 }
 MOST_ERRORS = 20
+#: How to write what must be a mapping, by its field.
+_MAPPINGS: Mapping[str, str] = {
+    "serve": "serve: {command: …}",
+    "serve.ready": "ready: {http: /health}",
+    "env": "env: {NAME: value}",
+}
 _ORDER = ("type", "title", "status", "detail", "instance", "field", "value", "advice", "errors")
 _SLUGS: Mapping[int, str] = {
     409: "conflict",
@@ -122,9 +128,9 @@ def _unexpected(request: Request, error: Exception) -> Response:
             type="/problems/internal-error",
             title="firstbad itself failed",
             status=500,
-            detail="an unexpected error; nothing was changed",
+            detail="the service met an unexpected error",
             instance=request.url.path,
-            advice="the service's log has the traceback",
+            advice="the service's log (logs/api.log in its home) has the traceback",
         )
     )
 
@@ -140,6 +146,9 @@ def _field_error(error: Mapping[str, Any]) -> FieldError:
     if error["type"] == "string_pattern_mismatch":
         shown = _shown(error["input"])
         return FieldError(field=field, detail=f"{field}: {shown!r} cannot be one", value=shown, advice=_form(context))
+    if error["type"] in ("model_type", "dict_type") and field in _MAPPINGS:
+        shown, advice = _shown(error["input"]), f"write it as {_MAPPINGS[field]}"
+        return FieldError(field=field, detail=f"{field}: {shown!r} is no mapping", value=shown, advice=advice)
     said = str(error["msg"])
     return FieldError(field=field, detail=f"{field}: {said[:1].lower()}{said[1:]}", value=_shown(error.get("input")))
 

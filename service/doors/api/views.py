@@ -243,6 +243,16 @@ class NodeList(View):
     items: tuple[NodeView, ...]
 
 
+class Root(View):
+    """What answers here; the rest are paths."""
+
+    name: str
+    version: str
+    api: str
+    openapi: str
+    health: str
+
+
 class Health(View):
     status: str
     parts: dict[str, str] = {}
