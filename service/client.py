@@ -14,6 +14,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 from pydantic import ValidationError
 
+from service.domain.errors import BadRequest
 from service.domain.lifecycle import BisectionState
 from service.doors.api.render import PREFIX
 from service.doors.api.views import (
@@ -31,6 +32,7 @@ from service.doors.api.views import (
 
 V = TypeVar("V", bound=View)
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+DEFAULT_PORT = 8377
 
 
 class ProblemError(Exception):
@@ -47,6 +49,11 @@ class NoService(Exception):
     def __init__(self, detail: str, advice: str) -> None:
         super().__init__(detail)
         self.advice = advice
+
+
+def passing(error: NoService | ProblemError) -> bool:
+    """It is about the service, which may be mended, and not about what it was asked."""
+    return isinstance(error, NoService) or error.problem.status >= 500
 
 
 @dataclass(frozen=True)
@@ -122,10 +129,22 @@ class Client:
             raise self._unreachable(error) from None
 
     def find(self, prefix: str) -> str:
-        """The full id that begins so; an unknown one comes back as it is, for the service to refuse."""
+        """The full id that begins so; an unknown one comes back as it is, for the service to refuse.
+
+        Errors: BadRequest for an empty one, and for one that several begin with.
+        """
+        if not prefix:
+            raise BadRequest("the id is empty", advice="firstbad list shows all")
         known = [found.id for found in self.bisections(limit=200)]
         matching = [id for id in known if id.startswith(prefix)]
-        return matching[0] if len(matching) == 1 and prefix not in known else prefix
+        if prefix in known or not matching:
+            return prefix
+        if len(matching) > 1:
+            some = ", ".join(matching[:5]) + (", …" if len(matching) > 5 else "")
+            raise BadRequest(
+                f"{len(matching)} bisections begin with {prefix!r}", value=prefix, advice=f"name one: {some}"
+            )
+        return matching[0]
 
     def changes(
         self,
@@ -134,25 +153,25 @@ class Client:
         every_s: float = 0.3,
         for_s: float = math.inf,
         patience_s: float = 60.0,
-        away: Callable[[NoService], None] = lambda error: None,
+        away: Callable[[NoService | ProblemError], None] = lambda error: None,
     ) -> Iterator[Progress]:
         """How it stands, again after every change, until it has ended or `for_s` are over.
 
-        A service that goes away, as for a restart, is awaited for `patience_s`; `away` is told once each time.
+        A service that goes away, as for a restart, or fails is awaited for `patience_s`; `away` is told once each time.
         """
         pause, end, last, silent_since = threading.Event(), monotonic() + for_s, -1, math.inf
         while True:
             try:
                 events = self.events(id, max(last, 0))
-                silent_since = math.inf
                 if events.last > last:
-                    last = events.last
                     progress = self._progress(id)
+                    last = events.last
                     yield progress
                     if not progress.report.live:
                         return
-            except NoService as error:
-                if last < 0 or monotonic() - silent_since > patience_s:
+                silent_since = math.inf
+            except (NoService, ProblemError) as error:
+                if not passing(error) or monotonic() > min(silent_since + patience_s, end if last < 0 else math.inf):
                     raise
                 if silent_since == math.inf:
                     silent_since = monotonic()
@@ -193,6 +212,11 @@ class Client:
         if isinstance(error, httpx.UnsupportedProtocol):
             return NoService(f"{self.base_url!r} is no URL of a service", "write it like http://127.0.0.1:8377")
         if isinstance(error, httpx.ConnectError):
-            return NoService(f"no firstbad answers at {self.base_url}", "start it with: firstbad up")
+            return NoService(f"no firstbad answers at {self.base_url}", f"start it with: firstbad up{self._port()}")
         what = str(error) or type(error).__name__
         return NoService(f"the connection to {self.base_url} broke: {what}", "try again; see the service's log")
+
+    def _port(self) -> str:
+        """What `firstbad up` must be told to answer at this URL."""
+        url = urlsplit(self.base_url)
+        return f" --port {url.port}" if url.hostname in LOOPBACK and url.port not in (None, DEFAULT_PORT) else ""

@@ -19,11 +19,11 @@ from typer.core import TyperGroup
 from service.cli import requests, screen, status, tell
 from service.cli.show import bisections, show
 from service.cli.status import CommandError, Status
-from service.client import Client, NoService, ProblemError
+from service.client import DEFAULT_PORT, Client, NoService, ProblemError
 from service.domain.errors import UserError
 from service.domain.lifecycle import LIVE_BISECTIONS, BisectionState
 
-DEFAULT_URL = "http://127.0.0.1:8377"
+DEFAULT_URL = f"http://127.0.0.1:{DEFAULT_PORT}"
 HOME = Path("~/.local/share/firstbad")
 
 Url = Annotated[str, typer.Option("--url", envvar="FIRSTBAD_URL", help="Where the service answers.")]
@@ -103,7 +103,9 @@ def firstbad(
 @app.command()
 def up(
     home: Annotated[Path, typer.Option(envvar="FIRSTBAD_HOME", help="Where everything is kept.")] = HOME,
-    port: Annotated[int, typer.Option(envvar="FIRSTBAD_PORT", min=0, max=65535, help="Port on 127.0.0.1.")] = 8377,
+    port: Annotated[
+        int, typer.Option(envvar="FIRSTBAD_PORT", min=0, max=65535, help="Port on 127.0.0.1.")
+    ] = DEFAULT_PORT,
     slots: Annotated[int, typer.Option(envvar="FIRSTBAD_SLOTS", min=1, max=256, help="Probes at once.")] = 2,
 ) -> None:
     """Start the whole service on this machine.
@@ -159,8 +161,10 @@ def submit(
 @app.command(epilog=status.HELP)
 def watch(id: Id, as_json: Json = False, url: Url = DEFAULT_URL) -> None:
     """Follow a bisection until it ends."""
-    with Client(url) as client, tell.interruptible(id):
-        tell.to_the_end(client, client.find(id), as_json)
+    with Client(url) as client:
+        found = client.find(id)
+        with tell.interruptible(found):
+            tell.to_the_end(client, found, as_json)
 
 
 @app.command("show", epilog=status.HELP)
@@ -182,9 +186,20 @@ def show_one(
     raise typer.Exit(status.of(report.state))
 
 
+def _state(written: str) -> BisectionState:
+    try:
+        return BisectionState(written)
+    except ValueError:
+        several = "; for several, repeat --state" if "," in written else ""
+        raise typer.BadParameter(f"{written!r} is not one of {', '.join(BisectionState)}{several}") from None
+
+
 @app.command("list")
 def list_all(
-    state: Annotated[list[BisectionState], typer.Option(help="Only those in this state; may be repeated.")] = [],  # noqa: B006
+    state: Annotated[
+        list[BisectionState],
+        typer.Option(metavar="STATE", parser=_state, help="Only those in this state; may be repeated."),
+    ] = [],  # noqa: B006
     live: Annotated[bool, typer.Option("--live", help="Only those that have not ended.")] = False,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=200, help="How many at most.")] = 20,
     as_json: Json = False,

@@ -54,5 +54,7 @@ def explained(error: UserError | ProblemError | NoService) -> CommandError:
         return CommandError(error.detail, error.advice)
     problem = error.problem
     status = Status.FAILED if problem.status >= 500 else Status.USAGE
-    others = [f"{each.detail}{'; ' if each.advice else ''}{each.advice}" for each in problem.errors[1:]]
-    return CommandError(problem.detail, problem.advice, *others, status=status)
+    if problem.errors:
+        first, *others = (f"{each.detail}{'; ' if each.advice else ''}{each.advice}" for each in problem.errors)
+        return CommandError(first, *others, status=status)
+    return CommandError(problem.detail, problem.advice, status=status)

@@ -14,9 +14,9 @@ from rich.text import Text
 
 from service.cli import screen, status
 from service.cli.show import show
-from service.cli.status import Status
+from service.cli.status import CommandError, Status
 from service.cli.watch import follow, range_line
-from service.client import Client, NoService
+from service.client import Client, NoService, ProblemError, passing
 from service.domain.lifecycle import BisectionState
 from service.doors.api.views import ReportView
 
@@ -60,9 +60,15 @@ def ended(report: ReportView, client: Client, as_json: bool) -> None:
 
 @contextmanager
 def interruptible(id: str) -> Iterator[None]:
-    """Ctrl-C ends the watching alone, and says so."""
+    """Ctrl-C, or a service that stays away, ends the watching alone; both say how to go on."""
     try:
         yield
+    except (NoService, ProblemError) as error:
+        if not passing(error):
+            raise
+        told = status.explained(error)
+        more = (*told.more, f"once it answers, go on with: firstbad watch {id}")
+        raise CommandError(told.detail, *more, status=told.status) from None
     except KeyboardInterrupt:
         err = screen.console(stderr=True)
         err.print(f"\nThe bisection goes on. Follow it with: firstbad watch {id}; stop it with: firstbad cancel {id}")
@@ -78,5 +84,5 @@ def as_program(told: object) -> None:
     sys.stdout.flush()
 
 
-def _say_waiting(error: NoService) -> None:
+def _say_waiting(error: NoService | ProblemError) -> None:
     screen.console(stderr=True).print(Text(f"firstbad: {error}; waiting for it", style="yellow"), soft_wrap=True)

@@ -91,8 +91,26 @@ def test_an_id_may_be_shortened_as_long_as_it_is_clear(terminal: Terminal, flow:
     first, second = ended(flow, BisectionState.FOUND), ended(flow, BisectionState.REFUSED)
     assert terminal.run("show", first[:2]).status == 0
     assert terminal.run("show", second[:4]).status == 2
-    unclear = terminal.run("show", "0")
-    assert (unclear.status, unclear.err.splitlines()[0]) == (2, "firstbad: there is no bisection '0'")
+    assert terminal.run("show", "x").err.startswith("firstbad: there is no bisection 'x'")
+    for arguments in (["show", "0"], ["watch", "0"], ["cancel", "0"], ["logs", "0.1"]):
+        unclear = terminal.run(*arguments)
+        assert unclear.status == 2
+        assert unclear.err.splitlines() == ["firstbad: 2 bisections begin with '0'", f"  name one: {second}, {first}"]
+
+
+def test_an_empty_id_is_refused(terminal: Terminal) -> None:
+    done = terminal.run("show", "")
+    assert (done.status, done.err.splitlines()) == (2, ["firstbad: the id is empty", "  firstbad list shows all"])
+
+
+def test_a_wrong_state_is_told_the_right_ones(terminal: Terminal) -> None:
+    for written, hint in (("nonsense", False), ("found,failed", True)):
+        done = terminal.run("list", "--state", written)
+        assert done.status == 2
+        assert done.err.startswith(
+            f"firstbad: invalid value for '--state': {written!r} is not one of queued, preparing"
+        )
+        assert ("repeat --state" in done.err) == hint
 
 
 def test_a_log_is_printed_as_it_is(terminal: Terminal, flow: FakeFlow) -> None:
@@ -152,7 +170,10 @@ def test_without_a_service_the_next_step_is_told(terminal: Terminal) -> None:
     for arguments in (["list"], ["show", "x"], ["watch", "x"], ["logs", "x.1"], ["cancel", "x"]):
         done = terminal.run(*arguments, "--url", url)
         assert (done.status, done.out) == (3, "")
-        assert done.err.splitlines() == [f"firstbad: no firstbad answers at {url}", "  start it with: firstbad up"]
+        assert done.err.splitlines() == [
+            f"firstbad: no firstbad answers at {url}",
+            f"  start it with: firstbad up --port {url.rpartition(':')[2]}",
+        ]
 
 
 @pytest.mark.parametrize("url", ["", "localhost:8377", "ftp://127.0.0.1", "http://", "http://[", "http://\x01", "x y"])

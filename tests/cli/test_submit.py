@@ -148,7 +148,22 @@ def test_a_mistake_is_told_in_a_line_or_two(
 def test_every_wrong_field_is_told(terminal: Terminal) -> None:
     done = terminal.run("submit", "-", typed=b"{script: x, width: many}")
     assert done.status == 2
-    assert all(said in done.err for said in ("good is missing", "bad is missing", "width: "))
+    lines = done.err.splitlines()
+    assert lines[:2] == ["firstbad: good is missing; add good:", "  bad is missing; add bad:"]
+    assert lines[2].startswith("  width: ")
+
+
+def test_a_service_that_fails_after_taking_a_request_leaves_word_how_to_go_on(
+    terminal: Terminal, flow: FakeFlow
+) -> None:
+    flow.then = lambda id: setattr(flow, "broken", RuntimeError("no"))
+    done = terminal.run("submit", "-", "--wait", "0", typed=REQUEST.encode())
+    assert done.status == 3
+    assert [line for line in done.err.splitlines() if "waiting" not in line] == [
+        "firstbad: the service met an unexpected error",
+        "  the service's log (logs/api.log in its home) has the traceback",
+        f"  once it answers, go on with: firstbad watch {flow.bisections()[0].id}",
+    ]
 
 
 @pytest.mark.parametrize("typed", [b"good: a: b", b"\xff\xfe", b"", b"- a", b"good: " + b"[" * 10_000])

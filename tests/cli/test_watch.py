@@ -110,3 +110,16 @@ def test_a_service_that_is_started_again_is_awaited(terminal: Terminal, flow: Fa
         stack.enter_context(serving(create_app(flow), int(url.rpartition(":")[2])))
         assert f"{sha(5)[:10]} is the first bad commit: Change number 5" in list(lines)
         assert process.wait(60) == 0
+
+
+def test_a_service_that_fails_for_a_while_is_awaited(terminal: Terminal, flow: FakeFlow) -> None:
+    id = flow.submit(SUBMISSION, "test").id
+    with watching(terminal, "watch", id) as (process, lines):
+        assert next(lines).startswith("Preparing")
+        flow.broken = RuntimeError("the database is away")
+        assert process.stderr is not None
+        assert process.stderr.readline() == b"firstbad: the service met an unexpected error; waiting for it\n"
+        flow.broken = None
+        flow.find(id, 5)
+        assert f"{sha(5)[:10]} is the first bad commit: Change number 5" in list(lines)
+        assert process.wait(60) == 0
