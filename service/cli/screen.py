@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from service.domain.duration import spoken
+from service.doors.api.views import ProbeView
 
 STYLES = {
     "good": "green",
@@ -99,6 +100,17 @@ def ago(at: datetime) -> str:
 
 def between(start: datetime | None, end: datetime | None) -> str:
     return spoken(max((end - start).total_seconds(), 0.0)) if start and end else ""
+
+
+def took(probe: ProbeView) -> str:
+    """The run's own time; without one, from start to end as the service saw them."""
+    if probe.outcome is not None and probe.outcome.phases:
+        return spoken(max(phase.at_s + phase.seconds for phase in probe.outcome.phases))
+    return between(probe.started_at, probe.finished_at)
+
+
+def first_line(text: str) -> str:
+    return clean(text.partition("\n")[0])
 
 
 def when(at: datetime) -> str:

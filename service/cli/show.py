@@ -10,8 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from service.cli import screen
+from service.domain.evidence import Verdict
 from service.domain.lifecycle import BisectionState
-from service.doors.api.views import BisectionView, CommitView, ProbeView, ReportView
+from service.doors.api.views import BisectionView, CommitView, ProbeView, ProofView, ReportView
 
 
 def show(out: Console, report: ReportView, url: str, probes: Sequence[ProbeView] = ()) -> None:
@@ -37,8 +38,7 @@ def probe_table(probes: Sequence[ProbeView]) -> Table:
     table = screen.columns("PROBE", "COMMIT", "VERDICT", "TIME", "WHY")
     for probe in probes:
         verdict = screen.styled(probe.verdict or probe.state)
-        took = screen.between(probe.started_at, probe.finished_at)
-        table.add_row(probe.id, screen.sha(probe.sha), verdict, took, screen.clean(probe.reason))
+        table.add_row(probe.id, screen.sha(probe.sha), verdict, screen.took(probe), screen.first_line(probe.reason))
     return table
 
 
@@ -110,7 +110,7 @@ def _evidence(report: ReportView) -> Table:
     table = screen.columns("COMMIT", "VERDICT", "PROBE", "WHY")
     for proof in report.evidence:
         probe = proof.probe
-        why = Text.assemble(screen.clean(probe.reason), "\n", (screen.clean(proof.commit.subject), "dim"))
+        why = Text.assemble(screen.first_line(probe.reason), "\n", (screen.clean(proof.commit.subject), "dim"))
         table.add_row(screen.sha(probe.sha), screen.styled(probe.verdict or probe.state), probe.id, why)
     return table
 
@@ -122,14 +122,22 @@ def _facts(report: ReportView, url: str) -> Table:
     grid.add_row("good", _end(report.good, report.ends.good))
     grid.add_row("bad", _end((report.bad,), (report.ends.bad,) if report.ends.bad else ()))
     if report.candidates is not None:
-        grid.add_row("candidates", _left(report) + (f" left{_expected(report)}" if report.live else ""))
+        grid.add_row(
+            "candidates", f"{_left(report)} left{_expected(report)}" if report.live else str(report.candidates)
+        )
     grid.add_row("probes", _probes(report))
     for note in report.notes:
         grid.add_row("note", screen.clean(note))
     grid.add_row("json", url)
     if report.evidence:
-        grid.add_row("log", f"firstbad logs {report.evidence[0].probe.id}")
+        grid.add_row("log", f"firstbad logs {_telling(report.evidence).id}")
     return grid
+
+
+def _telling(evidence: Sequence[ProofView]) -> ProbeView:
+    """The probe whose log shows the failure; where none is bad, the first."""
+    bad = [proof.probe for proof in evidence if proof.probe.verdict is Verdict.BAD]
+    return [*bad, evidence[0].probe][0]
 
 
 def _end(written: Sequence[str], commits: Sequence[CommitView]) -> Text:
@@ -139,9 +147,7 @@ def _end(written: Sequence[str], commits: Sequence[CommitView]) -> Text:
 
 
 def _left(view: BisectionView) -> str:
-    if view.candidates is None:
-        return ""
-    return f"{view.candidates_left} of {view.candidates}" if view.live else str(view.candidates)
+    return "" if view.candidates is None else f"{view.candidates_left} of {view.candidates}"
 
 
 def _expected(view: BisectionView) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.live import Live
@@ -15,7 +17,7 @@ from rich.text import Text
 from service.cli import screen
 from service.client import Progress
 from service.domain.bisection import Purpose
-from service.domain.lifecycle import LIVE_PROBES, BisectionState
+from service.domain.lifecycle import LIVE_PROBES, BisectionState, ProbeState
 from service.doors.api.views import ProbeView, ReportView
 
 BAR_WIDTH = 32
@@ -28,17 +30,23 @@ class Story:
 
     with_standing: bool
     told: set[str] = field(default_factory=set)
-    faults: dict[str, int] = field(default_factory=dict)
 
     def news(self, progress: Progress) -> Iterator[RenderableType]:
         report = progress.report
         yield from self._beginning(report)
-        yield from self._faults(progress.probes)
-        fresh = [probe for probe in progress.probes if probe.verdict is not None and probe.id not in self.told]
-        for probe in sorted(fresh, key=lambda probe: (probe.finished_at is None, probe.finished_at, probe.number)):
-            self.told.add(probe.id)
-            yield _verdict(probe)
-        if fresh and report.live and self.with_standing:
+        judged = False
+        for probe in sorted(progress.probes, key=_by_end):
+            yield from self._faults(probe)
+            if probe.id in self.told:
+                continue
+            if probe.verdict is not None:
+                judged = True
+                self.told.add(probe.id)
+                yield _verdict(probe)
+            elif probe.state is ProbeState.CANCELLED and report.state is not BisectionState.CANCELLED:
+                self.told.add(probe.id)
+                yield _unneeded(probe)
+        if judged and report.live and self.with_standing:
             yield Text(f"  {standing(report)}", style="dim")
 
     def _beginning(self, report: ReportView) -> Iterator[Text]:
@@ -54,11 +62,14 @@ class Story:
             self.told.add(key)
             yield Text(screen.clean(line), style="bold")
 
-    def _faults(self, probes: tuple[ProbeView, ...]) -> Iterator[Table]:
-        for probe in probes:
-            for fault in probe.faults[self.faults.get(probe.id, 0) :]:
-                yield _line(probe, "fault", f"of the node, not of the commit: {fault.message}")
-            self.faults[probe.id] = len(probe.faults)
+    def _faults(self, probe: ProbeView) -> Iterator[Table]:
+        """A message that a probe met before is not repeated."""
+        for message, times in Counter(fault.message for fault in probe.faults).items():
+            key = f"{probe.id} {message}"
+            if key not in self.told:
+                self.told.add(key)
+                repeated = f" ({times} times)" if times > 1 else ""
+                yield _line(probe, "fault", f"of the node, not of the commit: {message}{repeated}")
 
 
 class Below:
@@ -139,8 +150,17 @@ def _line(probe: ProbeView, word: str, said: str, took: str = "") -> Table:
 
 def _verdict(probe: ProbeView) -> Table:
     end = f"{probe.purpose}: " if probe.purpose is not Purpose.SEARCH else ""
-    took = screen.between(probe.started_at, probe.finished_at)
-    return _line(probe, str(probe.verdict), f"{end}{probe.reason}", took)
+    return _line(probe, str(probe.verdict), f"{end}{screen.first_line(probe.reason)}", screen.took(probe))
+
+
+def _unneeded(probe: ProbeView) -> Table:
+    line = _line(probe, "", "not needed any more")
+    line.style = "dim"
+    return line
+
+
+def _by_end(probe: ProbeView) -> tuple[bool, datetime, int]:
+    return probe.finished_at is None, probe.finished_at or probe.planned_at, probe.number
 
 
 def _in_flight(probes: tuple[ProbeView, ...]) -> Table:

@@ -7,6 +7,7 @@ import pty
 import socket
 import subprocess
 import threading
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import version
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 from service.cli.commands import up
 from service.domain.bisection import Answer, Problem
-from service.domain.evidence import Verdict
+from service.domain.evidence import Phase, Verdict
 from service.domain.lifecycle import BisectionState
 from service.settings import Settings
 from tests.api.requests import SUBMISSION
@@ -103,6 +104,11 @@ def test_an_empty_id_is_refused(terminal: Terminal) -> None:
     assert (done.status, done.err.splitlines()) == (2, ["firstbad: the id is empty", "  firstbad list shows all"])
 
 
+def test_what_is_left_of_a_range_is_listed_of_ended_ones_too(terminal: Terminal, flow: FakeFlow) -> None:
+    ended(flow, BisectionState.FOUND)
+    assert "found  1 of 8  " in terminal.run("list").out
+
+
 def test_a_wrong_state_is_told_the_right_ones(terminal: Terminal) -> None:
     for written, hint in (("nonsense", False), ("found,failed", True)):
         done = terminal.run("list", "--state", written)
@@ -111,6 +117,36 @@ def test_a_wrong_state_is_told_the_right_ones(terminal: Terminal) -> None:
             f"firstbad: invalid value for '--state': {written!r} is not one of queued, preparing"
         )
         assert ("repeat --state" in done.err) == hint
+
+
+def test_the_time_of_a_probe_is_that_of_its_run(terminal: Terminal, flow: FakeFlow) -> None:
+    id = flow.submit(SUBMISSION, "test").id
+    flow.look_up(id, 8)
+    judged = flow.judge(flow.plan(id, 8), Verdict.BAD, "script ended with exit status 1")
+    assert judged.outcome is not None
+    phases = (Phase("install", 0.5, 1.0), Phase("script", 1.5, 3.0))
+    flow.tried[judged.id] = replace(judged, outcome=replace(judged.outcome, phases=phases))
+    told = [terminal.run("show", id, "--probes").out]
+    flow.cancel(id, "test")
+    told.append(terminal.run("watch", id).out)
+    assert all("4.5 s" in out and "1.5 s" not in out for out in told)
+
+
+def test_a_reason_of_several_lines_takes_one_in_a_table(terminal: Terminal, flow: FakeFlow) -> None:
+    id = flow.submit(SUBMISSION, "test").id
+    flow.look_up(id, 8)
+    flow.judge(flow.plan(id, 4), Verdict.SKIP, "3 faults, the last: no image\nline two")
+    out = terminal.run("show", id, "--probes").out
+    assert out.splitlines()[-1].endswith("3 faults, the last: no image")
+
+
+def test_the_log_of_suspects_is_that_of_a_bad_one(terminal: Terminal, flow: FakeFlow) -> None:
+    id = flow.submit(SUBMISSION, "test").id
+    flow.look_up(id, 8)
+    flow.judge(flow.plan(id, 3), Verdict.SKIP, "script ended with exit status 125")
+    flow.judge(flow.plan(id, 4), Verdict.BAD, "script ended with exit status 1")
+    flow.end(id, BisectionState.SUSPECTS, Answer((sha(3), sha(4)), "they cannot be tested"))
+    assert f"firstbad logs {id}.2" in terminal.run("show", id).out
 
 
 def test_a_log_is_printed_as_it_is(terminal: Terminal, flow: FakeFlow) -> None:

@@ -8,10 +8,13 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
-from service.domain.bisection import Purpose
+from service.domain.bisection import Answer, Purpose
 from service.domain.evidence import Fault, Verdict
+from service.domain.lifecycle import BisectionState
 from service.web import create_app
 from tests.api.requests import SUBMISSION
 from tests.cli.conftest import Terminal
@@ -40,6 +43,7 @@ def test_each_verdict_is_a_line_when_no_terminal_reads(terminal: Terminal, flow:
         end = flow.plan(id, 0, Purpose.GOOD_END)
         flow.fault(end, Fault("no-gpu", "no card is free"))
         assert next(lines) == f"  #2   {sha(0)[:10]}  fault  of the node, not of the commit: no card is free"
+        flow.fault(flow.probe(end.id), Fault("no-gpu", "no card is free"))
         flow.judge(flow.probe(end.id), Verdict.GOOD, "script passed")
         assert next(lines) == f"  #2   {sha(0)[:10]}  good   good end: script passed  1.5 s"
         assert next(lines) == "  2 probes done"
@@ -123,3 +127,26 @@ def test_a_service_that_fails_for_a_while_is_awaited(terminal: Terminal, flow: F
         flow.find(id, 5)
         assert f"{sha(5)[:10]} is the first bad commit: Change number 5" in list(lines)
         assert process.wait(60) == 0
+
+
+def test_of_an_ended_one_faults_stand_at_their_probe_and_what_was_not_needed_is_told(
+    terminal: Terminal, flow: FakeFlow
+) -> None:
+    id = flow.submit(SUBMISSION, "test").id
+    flow.look_up(id, 8)
+    flow.judge(flow.plan(id, 8, Purpose.BAD_END), Verdict.BAD, "script ended with exit status 1")
+    faulty = flow.plan(id, 0, Purpose.GOOD_END)
+    for message in ("no card is free", "no card is free", "the disk is full"):
+        flow.fault(flow.probe(faulty.id), Fault("node", message))
+    flow.judge(flow.probe(faulty.id), Verdict.GOOD, "script passed")
+    unneeded = flow.plan(id, 4)
+    flow.end(id, BisectionState.SUSPECTS, Answer((sha(3), sha(4)), "they cannot be tested"))
+    flow.tried[unneeded.id] = replace(flow.probe(unneeded.id), finished_at=unneeded.planned_at + timedelta(seconds=2))
+    lines = [line for line in terminal.run("watch", id).out.splitlines() if line.startswith("  #")]
+    assert lines == [
+        f"  #1   {sha(8)[:10]}  bad    bad end: script ended with exit status 1  1.5 s",
+        f"  #2   {sha(0)[:10]}  fault  of the node, not of the commit: no card is free (2 times)",
+        f"  #2   {sha(0)[:10]}  fault  of the node, not of the commit: the disk is full",
+        f"  #2   {sha(0)[:10]}  good   good end: script passed  1.5 s",
+        f"  #3   {sha(4)[:10]}         not needed any more",
+    ]
