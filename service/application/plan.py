@@ -10,10 +10,24 @@ from service.domain.bisection import Answer, Bisection, Probe, Problem, Purpose
 from service.domain.errors import BadEnds
 from service.domain.evidence import Verdict
 from service.domain.lifecycle import LIVE_PROBES, BisectionState, ProbeState
-from service.search.choice import next_probes, redundant
-from service.search.conclusion import Contradiction, Found, Searching, Suspects, conclusion
-from service.search.evidence import Evidence, Observation
-from service.search.graph import Range
+from service.search import (
+    UNKNOWN,
+    Contradiction,
+    Evidence,
+    Found,
+    Noise,
+    Observation,
+    Range,
+    Searching,
+    Suspects,
+    conclusion,
+    next_probes,
+    redundant,
+)
+
+#: So often an end of a flaky failure is tried before it is taken to be other than it is said to be.
+END_TRIALS = 8
+_EXPECTED = {Purpose.BAD_END: Verdict.BAD, Purpose.GOOD_END: Verdict.GOOD}
 
 
 @dataclass(frozen=True)
@@ -58,18 +72,26 @@ def _check_ends(bisection: Bisection, probes: Sequence[Probe]) -> Step:
     """The bad end first: a request whose failure cannot be seen at all is the commonest mistake."""
     ends = [Wanted(bisection.bad_sha or "", Purpose.BAD_END)]
     ends += [Wanted(sha, Purpose.GOOD_END) for sha in bisection.good_shas]
-    planned = {(probe.sha, probe.purpose) for probe in probes if probe.state is not ProbeState.CANCELLED}
-    missing = [end for end in ends if (end.sha, end.purpose) not in planned]
     live = [probe for probe in probes if probe.state in LIVE_PROBES]
+    missing = [end for end in ends if _wants_a_trial(end, probes, bisection.request.flaky)]
     if missing:
         room = bisection.request.width - len(live)
         return Step(wanted=tuple(missing[: max(room, 0)]))
     return Step() if live else _ends_judged(bisection, probes)
 
 
+def _wants_a_trial(end: Wanted, probes: Sequence[Probe], flaky: bool) -> bool:
+    """One is enough; of a flaky failure, as many as it takes to see the end as it is said to be, up to END_TRIALS."""
+    trials = [p for p in probes if (p.sha, p.purpose) == (end.sha, end.purpose) and p.state is not ProbeState.CANCELLED]
+    if not trials or not flaky:
+        return not trials
+    settled = any(probe.verdict in (_EXPECTED[end.purpose], Verdict.SKIP) for probe in trials)
+    return not settled and len(trials) < END_TRIALS and all(probe.verdict is not None for probe in trials)
+
+
 def _ends_judged(bisection: Bisection, probes: Sequence[Probe]) -> Step:
-    bad = next(probe for probe in probes if probe.purpose is Purpose.BAD_END)
-    goods = [probe for probe in probes if probe.purpose is Purpose.GOOD_END]
+    bad = _best(probes, bisection.bad_sha or "", Purpose.BAD_END)
+    goods = [_best(probes, sha, Purpose.GOOD_END) for sha in bisection.good_shas]
     faulted = [probe for probe in (bad, *goods) if probe.state is ProbeState.FAULTED]
     if faulted:
         return Step(state=BisectionState.FAILED, problem=wording.end_faulted(faulted[0]))
@@ -77,6 +99,12 @@ def _ends_judged(bisection: Bisection, probes: Sequence[Probe]) -> Step:
     if problem is not None:
         return Step(state=BisectionState.REFUSED, problem=problem)
     return Step(state=BisectionState.SEARCHING)
+
+
+def _best(probes: Sequence[Probe], sha: str, purpose: Purpose) -> Probe:
+    """The trial of an end that showed it as it is said to be, else its last one."""
+    trials = [p for p in probes if (p.sha, p.purpose) == (sha, purpose) and p.state is not ProbeState.CANCELLED]
+    return next((probe for probe in trials if probe.verdict is _EXPECTED[purpose]), trials[-1])
 
 
 def _wrong_ends(bad: Probe, goods: Sequence[Probe]) -> Problem | None:
@@ -96,31 +124,40 @@ def _wrong_ends(bad: Probe, goods: Sequence[Probe]) -> Problem | None:
 def _search(bisection: Bisection, probes: Sequence[Probe], range_: Range) -> Step:
     evidence = evidence_of(probes)
     live = [probe for probe in probes if probe.state in LIVE_PROBES]
-    match conclusion(range_, evidence):
-        case Found(sha=sha, candidates_left=left):
-            answer = Answer((sha,), wording.why_found(sha, probes))
+    match conclusion(range_, evidence, noise=_noise(bisection)):
+        case Found(sha=sha, candidates_left=left, confidence=confidence):
+            sure = confidence if bisection.request.flaky else None
+            answer = Answer((sha,), wording.why_found(sha, probes, sure), sure)
             return Step(BisectionState.CONFIRMING, (), tuple(live), answer, None, left, 0.0)
         case Contradiction(evidence=pair, why=why, candidates_left=left):
             answer = Answer(tuple(seen.sha for seen in pair), wording.why_contradiction(why))
             return Step(BisectionState.SUSPECTS, (), tuple(live), answer, None, left, 0.0)
         case Suspects(shas=shas, why=why):
-            if live:
-                return Step(candidates_left=len(shas))
-            faulted = [probe for probe in probes if probe.state is ProbeState.FAULTED and probe.sha in shas]
-            if faulted and all(probe.verdict is not Verdict.SKIP or probe in faulted for probe in probes):
-                return Step(BisectionState.FAILED, problem=wording.search_faulted(faulted, len(shas)))
-            answer = Answer(shas, wording.why_suspects(why, probes))
-            return Step(BisectionState.SUSPECTS, (), (), answer, None, len(shas), 0.0)
+            return Step(candidates_left=len(shas)) if live else _suspects(shas, why, probes)
         case Searching(candidates_left=left, expected_probes=expected):
             return _go_on(bisection, live, range_, evidence, (left, expected))
+
+
+def _noise(bisection: Bisection) -> Noise | None:
+    return UNKNOWN if bisection.request.flaky else None
+
+
+def _suspects(shas: tuple[str, ...], why: str, probes: Sequence[Probe]) -> Step:
+    """What cannot be told apart; when the nodes alone are to blame for that, it is our failure instead."""
+    faulted = [probe for probe in probes if probe.state is ProbeState.FAULTED and probe.sha in shas]
+    if faulted and all(probe.verdict is not Verdict.SKIP or probe in faulted for probe in probes):
+        return Step(BisectionState.FAILED, problem=wording.search_faulted(faulted, len(shas)))
+    answer = Answer(shas, wording.why_suspects(why, probes))
+    return Step(BisectionState.SUSPECTS, (), (), answer, None, len(shas), 0.0)
 
 
 def _go_on(
     bisection: Bisection, live: Sequence[Probe], range_: Range, evidence: Evidence, left: tuple[int, float]
 ) -> Step:
-    worthless = set(redundant(range_, evidence, tuple(probe.sha for probe in live)))
+    noise = _noise(bisection)
+    worthless = set(redundant(range_, evidence, tuple(probe.sha for probe in live), noise=noise))
     kept = tuple(probe.sha for probe in live if probe.sha not in worthless)
-    wanted = next_probes(range_, evidence, in_flight=kept, width=bisection.request.width)
+    wanted = next_probes(range_, evidence, in_flight=kept, width=bisection.request.width, noise=noise)
     return Step(
         wanted=tuple(Wanted(sha, Purpose.SEARCH) for sha in wanted),
         worthless=tuple(probe for probe in live if probe.sha in worthless),

@@ -72,7 +72,10 @@ class Transaction(Protocol):
 
 class Bisections(Protocol):
     def transaction(self) -> AbstractContextManager[Transaction]:
-        """Commits on leaving, rolls back on any exception. On SQLite it takes the write lock at once."""
+        """Commits on leaving, rolls back on any exception. On SQLite it takes the write lock at once.
+
+        Errors: StoreBusy.
+        """
 
     def trouble(self) -> str | None:
         """Why the database cannot be reached, None when it can."""
@@ -136,6 +139,10 @@ class ProbeOrder:
     env: dict[str, str]
     sandbox: SandboxOrder
     timeout_s: float
+
+
+class StoreBusy(Exception):
+    """The database cannot do it now: locked, full, away, or it broke a deadlock. Nothing was kept; try it again later."""
 
 
 class QueueUnavailable(Exception):

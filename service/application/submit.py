@@ -47,6 +47,7 @@ class Submission:
     first_parent: bool = False
     timeout: str | float | None = None
     hang: str | None = None
+    flaky: bool = False
 
 
 def complete(submission: Submission, recipes: Mapping[str, Recipe], policy: Policy) -> Request:
@@ -64,6 +65,7 @@ def complete(submission: Submission, recipes: Mapping[str, Recipe], policy: Poli
         first_parent=submission.first_parent,
         timeout_s=seconds(submission.timeout if submission.timeout is not None else 3600, field="timeout"),
         hang_is_bad=_choice(submission.hang, ("skip", "bad"), "hang") == "bad",
+        flaky=submission.flaky,
     )
 
 

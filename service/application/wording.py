@@ -100,13 +100,22 @@ def internal_error(error: BaseException) -> Problem:
     )
 
 
-def why_found(sha: str, probes: Sequence[Probe]) -> str:
-    tried = sum(probe.sha == sha and probe.verdict is not None for probe in probes)
-    return f"bad at {short(sha)} in {_times(tried)}, and good at all of its parents"
+def why_found(sha: str, probes: Sequence[Probe], confidence: float | None = None) -> str:
+    """`confidence`: given for a flaky failure, whose answer stands on all runs together."""
+    verdicts = [probe.verdict for probe in probes if probe.sha == sha and probe.verdict is not None]
+    bad = sum(verdict is Verdict.BAD for verdict in verdicts)
+    if confidence is None:
+        return f"bad at {short(sha)} in {_times(bad)}, and good at all of its parents"
+    runs = sum(probe.verdict in (Verdict.GOOD, Verdict.BAD) for probe in probes)
+    sure = f"{min(confidence, 0.999) * 100:.1f} %"
+    return f"{sure} sure after {_times(runs)} of the range; bad at {short(sha)} in {bad} of {_times(len(verdicts))}"
 
 
 def why_contradiction(why: str) -> str:
-    return f"the verdicts cannot all be true: {why}. The failure may be flaky, or come and go along the range"
+    return (
+        f"the verdicts cannot all be true: {why}. "
+        "The failure may come and go along the range, or be flaky: then submit it with flaky: true"
+    )
 
 
 def why_suspects(why: str, probes: Sequence[Probe]) -> str:
@@ -151,7 +160,9 @@ def _answer_lines(state: BisectionState, answer: Answer, commits: Mapping[str, C
     lines = [answer.why[:1].upper() + answer.why[1:] + "."]
     if state is BisectionState.FOUND:
         if answer.confidence is None:
-            lines.append("This is certain only if the failure is not flaky: no commit was tried more than once.")
+            lines.append(
+                "This is certain only if the failure is not flaky; for one that is, submit it with flaky: true."
+            )
         lines.append("A bisection may find the commit that exposed a fault rather than the one that holds it.")
     if state is BisectionState.SUSPECTS:
         lines += [f"{short(sha)} {commits[sha].subject if sha in commits else ''}".strip() for sha in answer.shas]

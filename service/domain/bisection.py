@@ -45,6 +45,7 @@ class Request:
     """What a user asked for, complete and checked. `good` and `bad` are as they were written.
 
     `width`: probes in flight at most. `timeout_s`: of one run. `hang_is_bad`: our time-out is the failure itself.
+    `flaky`: a verdict may err either way, so commits are tried again until the answer is sure enough.
     """
 
     repo: str
@@ -57,6 +58,7 @@ class Request:
     first_parent: bool = False
     timeout_s: float = 3600.0
     hang_is_bad: bool = False
+    flaky: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """What a bisection does next, tried on plain data: commits are numbers, and a table says which of them fail."""
 
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -158,3 +159,58 @@ def test_a_probe_that_an_answer_made_worthless_is_cancelled() -> None:
     taken = step(found, [running, judged(answered, Verdict.BAD)], range_)
     assert taken.worthless == (running,)
     assert len(taken.wanted) == 2
+
+
+def chances(first_bad_at: int, false_bad: float, false_good: float, seed: int) -> Truth:
+    """A failure that shows in a bad commit with 1 - `false_good`, and in a good one with `false_bad`."""
+    draw = random.Random(seed)
+
+    def truth(sha: str) -> Verdict:
+        failing = 1.0 - false_good if int(sha, 16) >= first_bad_at else false_bad
+        return Verdict.BAD if draw.random() < failing else Verdict.GOOD
+
+    return truth
+
+
+def flaky(count: int, width: int = 1) -> tuple[Bisection, Range]:
+    found, range_ = bisection_of(count, width)
+    return replace(found, request=replace(found.request, flaky=True)), range_
+
+
+def test_a_flaky_failure_is_tried_until_the_answer_is_sure_enough() -> None:
+    right = 0
+    for seed in range(40):
+        position = 1 + seed * 7 % 60
+        found, probes = carry(*flaky(60, width=1 + seed % 2), chances(position, 0.05, 0.3, seed))
+        assert found.answer is not None
+        if found.state is BisectionState.FOUND:
+            assert found.answer.confidence is not None
+            assert found.answer.confidence >= 0.95
+            right += found.answer.shas == (name(position),)
+        else:
+            right += name(position) in found.answer.shas
+        assert len({probe.id for probe in probes}) == len(probes)
+    assert right >= 36
+
+
+def test_a_flaky_bad_end_that_passes_at_first_is_tried_again_and_a_healthy_one_is_refused() -> None:
+    passes = iter([Verdict.GOOD, Verdict.GOOD, Verdict.BAD])
+    healthy = first_bad(10)
+
+    def truth(sha: str) -> Verdict:
+        return next(passes, Verdict.BAD) if sha == name(20) else healthy(sha)
+
+    found, probes = carry(*flaky(20), truth)
+    assert found.answer is not None
+    assert [probe.verdict for probe in probes if probe.purpose is Purpose.BAD_END] == ["good", "good", "bad"]
+    refused, probes = carry(*flaky(20), lambda sha: Verdict.GOOD)
+    assert refused.state is BisectionState.REFUSED
+    assert len(probes) == 9
+
+
+def test_a_failure_that_is_only_thought_to_be_flaky_costs_few_probes_more() -> None:
+    _, plain = carry(*bisection_of(100), first_bad(42))
+    found, probes = carry(*flaky(100), first_bad(42))
+    assert found.answer is not None
+    assert found.answer.shas == (name(42),)
+    assert len(probes) <= len(plain) + 6
