@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betaln, xlog1py, xlogy
 
 from service.search.graph import Floats, Ints
 
@@ -23,6 +22,9 @@ class Beta:
 
     def log_likelihood(self, hits: Ints, misses: Ints) -> Floats:
         """Source: the Beta-binomial distribution, for one order of the hits and misses."""
+        # Loading scipy takes longer than all the rest of this package, and only a flaky failure needs it.
+        from scipy.special import betaln
+
         found: Floats = betaln(self.hits + hits, self.misses + misses) - betaln(self.hits, self.misses)
         return found
 
@@ -34,6 +36,8 @@ class Fixed:
     rate: float
 
     def log_likelihood(self, hits: Ints, misses: Ints) -> Floats:
+        from scipy.special import xlog1py, xlogy
+
         found: Floats = xlogy(hits, self.rate) + xlog1py(misses, -self.rate)
         return found
 
