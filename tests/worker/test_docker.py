@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,31 @@ from tests.worker.bench import Background, Bench
 from tests.worker.conftest import pipeline
 from worker.contract import Sandbox
 from worker.run.stop import CANCELLED
+
+#: An image's own copy of the package that the tests build, in the same version.
+OLD = """
+set -e
+folder=$(python3 -c 'import site; print(site.getsitepackages()[0])')
+mkdir -p $folder/tinypkg-1.0.dist-info
+printf 'Metadata-Version: 2.1\nName: tinypkg\nVersion: 1.0\n' > $folder/tinypkg-1.0.dist-info/METADATA
+printf 'tinypkg.py,,\ntinypkg-1.0.dist-info/METADATA,,\ntinypkg-1.0.dist-info/RECORD,,\n' \
+    > $folder/tinypkg-1.0.dist-info/RECORD
+echo pip > $folder/tinypkg-1.0.dist-info/INSTALLER
+echo 'WHERE = "old"' > $folder/tinypkg.py
+cd /; python3 -c 'import tinypkg; assert tinypkg.WHERE == "old"'
+"""
+
+
+@pytest.fixture(params=["uv", "pip"])
+def old_image(request: pytest.FixtureRequest, docker_image: str) -> Iterator[str]:
+    """Has another tinypkg 1.0 among its own packages, and this installer."""
+    name, container = f"firstbad-test-old-{request.param}:{os.getpid()}", f"firstbad-test-old-{os.getpid()}"
+    script = OLD + ("rm /usr/local/bin/uv" if request.param == "pip" else "")
+    subprocess.run(["docker", "run", "--name", container, docker_image, "sh", "-c", script], check=True)
+    subprocess.run(["docker", "commit", container, name], check=True, capture_output=True)
+    yield name
+    subprocess.run(["docker", "rm", container], capture_output=True)
+    subprocess.run(["docker", "rmi", "--force", name], capture_output=True)
 
 
 @pytest.fixture
@@ -47,6 +74,25 @@ def test_an_image_without_python_is_a_fault_that_says_so(docker_bench: Bench, tm
     subprocess.run(["docker", "rmi", "--force", "firstbad-test-empty:latest"], capture_output=True)
     assert fault is not None and (fault.kind, "python3" in fault.message) == ("image", True), fault
     assert containers(docker_bench) == []
+
+
+def test_a_wheel_counts_before_the_same_version_in_the_image(docker_bench: Bench, old_image: str) -> None:
+    wheel = docker_bench.build().wheel
+    assert wheel is not None
+    docker_bench.sandbox = Sandbox(kind="docker", image=old_image)
+    script = "python3 -c 'import tinypkg; print(tinypkg.WHERE)'"
+    outcome = docker_bench.outcome(script, wheel=wheel.path, wheel_sha256=wheel.sha256)
+    assert "/work/venv/" in outcome.log.last_lines[-1]
+
+
+@pytest.mark.parametrize("old_image", ["pip"], indirect=True)
+def test_an_installer_that_installs_elsewhere_is_a_fault(docker_bench: Bench, old_image: str) -> None:
+    wheel = docker_bench.build().wheel
+    assert wheel is not None
+    docker_bench.sandbox = Sandbox(kind="docker", image=old_image)
+    env = {"PIP_TARGET": "/tmp/elsewhere"}
+    result = docker_bench.probe("true", wheel=wheel.path, wheel_sha256=wheel.sha256, env=env)
+    assert result.fault is not None and result.fault.kind == "install"
 
 
 def test_no_image_at_all_is_a_fault(docker_bench: Bench) -> None:

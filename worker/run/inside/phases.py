@@ -1,4 +1,4 @@
-# ruff: noqa: PTH105, PTH110, PTH112, PTH118, PTH123 (see __init__)
+# ruff: noqa: PTH105, PTH108, PTH110, PTH112, PTH118, PTH119, PTH123, PTH208 (see __init__)
 """The order's phases, from unpacking to the script or the check, and the outcome."""
 
 from __future__ import annotations
@@ -82,17 +82,42 @@ class Phases:
             raise Fault("venv", "there is no python3 in the sandbox", "Install python3.")
         if uv is not None:
             make = [uv, "venv", "--quiet", "--system-site-packages", "--python", python, venv]
-            put = [uv, "pip", "install", *(["--offline"] if offline else []), "--python", venv, wheel]
+            put = [uv, "pip", "install", *(["--offline"] if offline else []), "--python", venv]
+            anyway = ["--reinstall-package", project(wheel)]
         else:
             make = [python, "-m", "venv", "--system-site-packages", venv]
-            put = [os.path.join(venv, "bin", "pip"), "install", *(["--no-index"] if offline else []), wheel]
+            put = [os.path.join(venv, "bin", "pip"), "install", *(["--no-index"] if offline else [])]
+            anyway = ["--force-reinstall"]
         if self.run.call(make, self.work) != (0, None):
             raise Fault(
                 "venv", "no virtual environment could be made", "Install python3-venv or uv; the disk may be full."
             )
         env["PATH"] = os.path.join(venv, "bin") + ":" + env["PATH"]
         env["VIRTUAL_ENV"] = venv
-        return self.run.call(put, self.work)
+        # First the wheel alone: the same version among the sandbox's own packages would else be taken for it.
+        for arguments in ([*anyway, "--no-deps", wheel], [wheel]):
+            status = self.run.call([*put, *arguments], self.work)
+            if status != (0, None):
+                return status
+        if not holds(venv, project(wheel)):
+            raise Fault("install", "the wheel is not in the virtual environment", "Look at the image's installer.")
+        return status
+
+
+def project(wheel: str) -> str:
+    """Its name, as the name of the wheel's file tells it and as folders with its metadata can be compared to it."""
+    name = os.path.basename(wheel).split("-")[0].lower().replace(".", "_")
+    return "_".join(part for part in name.split("_") if part)
+
+
+def holds(venv: str, name: str) -> bool:
+    """Whether the project was put into this virtual environment itself."""
+    for library in os.listdir(os.path.join(venv, "lib")):
+        packages = os.path.join(venv, "lib", library, "site-packages")
+        for entry in os.listdir(packages) if os.path.isdir(packages) else []:
+            if entry.endswith(".dist-info") and project(entry[: -len(".dist-info")]) == name:
+                return True
+    return False
 
 
 def tool(name: str, path: str) -> str | None:
