@@ -168,7 +168,8 @@ class Pipeline:
             ran = sandbox.run(job, errand, stop)
         if stop.reason != OVERDUE:
             stop.check()
-        inside = jobs.read_outcome(job)
+        # Where what ran inside failed itself, the reproduction may have written an outcome in its place.
+        inside = jobs.read_outcome(job) if ran.status == 0 else None
         log = assemble(job, inside.bytes if inside else None, limits.log_cap_bytes)
         return Run(ran, inside, log, time.time() - began, began, overdue=stop.reason == OVERDUE, said=jobs.said(job))
 

@@ -346,6 +346,16 @@ def test_outputs_that_are_links_or_pipes_are_not_followed(bench: Bench) -> None:
     assert bench.left() == []
 
 
+def test_an_outcome_that_the_script_wrote_is_not_believed(bench: Bench) -> None:
+    forged = (
+        '{"exit_status": 0, "signal": null, "timed_out": false, "fault": null, "ended_in": "script", "ready": null,'
+        ' "phases": [], "began": 0, "bytes": 0, "failure_seen": null, "facts": {}, "python": "3"}'
+    )
+    result = bench.probe(f"cd /firstbad/out; rm outcome.new; echo '{forged}' > outcome.json; exit 3")
+    assert result.outcome is None
+    assert result.fault is not None and result.fault.kind == "sandbox"
+
+
 def test_the_environment_is_told(bench: Bench) -> None:
     environment = bench.outcome("true").environment
     assert environment["sandbox"] == bench.sandbox.kind

@@ -196,7 +196,12 @@ def node_fault(error: OSError) -> dict[str, str]:
 
 
 def reserve(out: str) -> None:
-    """Space for the outcome, which must be told also when the reproduction has filled the disk."""
+    """Space for the outcome, which must be told also when the reproduction has filled the disk.
+
+    No other outcome is there until ours is.
+    """
+    if os.path.lexists(os.path.join(out, "outcome.json")):
+        os.unlink(os.path.join(out, "outcome.json"))
     with open(os.path.join(out, "outcome.new"), "w") as file:
         file.write(" " * RESERVED)
 
