@@ -31,6 +31,7 @@ failure: "capture sizes: must be multiples"
 sandbox: docker
 width: 3
 first_parent: true
+flaky: true
 timeout: 1h30m
 hang: bad
 """

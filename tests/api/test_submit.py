@@ -37,6 +37,7 @@ def test_every_key_of_a_yaml_request_arrives_as_it_was_written(http: httpx.Clien
     assert request.good == ("072d7e5", "0.10")
     assert request.bad == "1234567"
     assert request.recipe.env == {"LEVEL": "1", "FAST": "yes", "RATE": "0.10", "NOTHING": ""}
+    assert request.flaky is True
     assert (request.width, request.first_parent, request.timeout_s, request.hang_is_bad) == (3, True, 5400.0, True)
     assert (request.recipe.build_command, request.recipe.image) == ("python -m build --wheel", "debian:12")
     assert (request.sandbox, request.recipe.network) == ("docker", "none")

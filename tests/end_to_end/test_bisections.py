@@ -150,3 +150,17 @@ def test_a_repository_that_grew_is_fetched_again(service: Service, tmp_path: Pat
     git(path, "commit", "--quiet", "--all", "--message", "grew")
     document["script"] = "test $(cat n) -lt 9"
     assert found(service, document) == git(path, "rev-parse", "main")
+
+
+def test_a_failure_said_to_be_flaky_is_tried_again_until_the_answer_is_sure(service: Service, tmp_path: Path) -> None:
+    """The script has no dice, so that this test has none; tests/application/test_plan.py throws them."""
+    shas = build_repository(tmp_path / "repository", [NewCommit(files={"n": str(n)}) for n in range(25)])
+    document = {"project": "source", "repo": str(tmp_path / "repository"), "good": "main~24", "bad": "main"}
+    id = service.submit({**document, "script": "test $(cat n) -lt 12", "flaky": True, "width": 2})
+    report = service.ended(id)
+    assert report.answer is not None
+    assert report.answer.commits[0].sha == shas[12]
+    assert report.answer.confidence is not None
+    assert report.answer.confidence >= 0.95
+    with service.client() as client:
+        assert max(probe.trial for probe in client.probes(id)) > 1

@@ -118,6 +118,9 @@ class SubmissionBody(Strict):
     sandbox: SandboxKind | None = Field(None, description="Where the reproduction runs.")
     width: int | None = Field(None, ge=1, le=1000, description="Probes in flight at most.")
     first_parent: bool = Field(False, description="Follow only the first parent of each merge.")
+    flaky: bool = Field(
+        False, description="A run may pass or fail by chance: try commits again until it is sure enough."
+    )
     timeout: Duration | None = Field(None, description="How long one run may take.", examples=["20m", 1200])
     hang: Literal["skip", "bad"] | None = Field(None, description="What a run that meets the time limit means.")
 
@@ -145,6 +148,7 @@ def submission(document: dict[str, Any]) -> Submission:
         sandbox=body.sandbox,
         width=body.width,
         first_parent=body.first_parent,
+        flaky=body.flaky,
         timeout=body.timeout,
         hang=body.hang,
     )

@@ -152,6 +152,7 @@ def _request(request: Request) -> views.RequestView:
         sandbox=request.sandbox,
         width=request.width,
         first_parent=request.first_parent,
+        flaky=request.flaky,
         timeout_s=request.timeout_s,
         hang="bad" if request.hang_is_bad else "skip",
     )

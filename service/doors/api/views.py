@@ -142,6 +142,7 @@ class RequestView(View):
     sandbox: SandboxKind
     width: int
     first_parent: bool
+    flaky: bool
     timeout_s: float
     hang: str
 
