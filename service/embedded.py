@@ -20,7 +20,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from time import monotonic
+from typing import TYPE_CHECKING, Literal
 
 import httpx
 
@@ -34,8 +35,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 START_S = 60.0
 STOP_S = 15.0
-#: A child that ends by itself so often within one run of `up` is not started again.
-RESTARTS = 5
+#: Seconds before a part that ended by itself is started again, by how often it did; the last for all that follow.
+PAUSES_S = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
+#: Seconds: a part that ran for so long was well, and how often it ended before is forgotten.
+WELL_S = 60.0
+#: Seconds that a part may be unwell before `up` gives up.
+GIVE_UP_S = 600.0
+#: Before the service was ready once, a part that ends more often than this will not get well by waiting.
+FIRST_ENDS = 3
 
 
 class CannotStart(Exception):
@@ -131,6 +138,35 @@ def _listening(port: int) -> Iterator[socket.socket]:
         yield listener
 
 
+@dataclass(frozen=True)
+class Event:
+    """`ended`: a part did so by itself. `due`: its pause is over. `signal`, `unready`: of the whole."""
+
+    kind: Literal["ended", "due", "signal", "unready"]
+    name: str = ""
+    why: str = ""
+
+
+class Health:
+    """Of one part: when to start it again. Times are seconds of one clock."""
+
+    def __init__(self, now: float) -> None:
+        self._started = self._unwell_since = now
+        self._ends = 0
+
+    def started(self, now: float) -> None:
+        self._started = now
+
+    def ended(self, now: float, *, was_ready: bool) -> float | None:
+        """Seconds to wait before the next start; None when it is given up."""
+        if self._ends == 0 or now - self._started >= WELL_S:
+            self._ends, self._unwell_since = 0, now
+        self._ends += 1
+        if now - self._unwell_since > GIVE_UP_S or (not was_ready and self._ends > FIRST_ENDS):
+            return None
+        return PAUSES_S[min(self._ends, len(PAUSES_S)) - 1]
+
+
 class Crew:
     """The child processes. Leaving the context stops them: who runs probes first, who records them last.
 
@@ -143,13 +179,15 @@ class Crew:
         self._logs = home / "logs"
         self._environment = environment
         self._listener = listener
-        self._ends: queue.Queue[tuple[str, int]] = queue.Queue()
+        # Signal handlers put into it, too, which only a SimpleQueue allows.
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._redis = redis
         self._spawns: dict[str, Callable[[], subprocess.Popen[bytes]]] = {
             part.name: partial(self._spawn, part) for part in PARTS
         }
-        self._restarts = 0
+        self._health: dict[str, Health] = {}
+        self._was_ready = threading.Event()
 
     def __enter__(self) -> Crew:
         self._logs.mkdir(parents=True, exist_ok=True)
@@ -172,11 +210,19 @@ class Crew:
             self._start(part.name)
 
     def _start(self, name: str) -> None:
-        self._running[name] = self._spawns[name]()
-        self._watch(name, self._running[name])
+        try:
+            self._running[name] = self._spawns[name]()
+        except OSError as error:
+            self._events.put(Event("ended", name, f"could not be started: {error}"))
+        else:
+            self._watch(name, self._running[name])
 
     def _watch(self, name: str, process: subprocess.Popen[bytes]) -> None:
-        threading.Thread(target=lambda: self._ends.put((name, process.wait())), daemon=True).start()
+        def wait() -> None:
+            self._events.put(Event("ended", name, f"ended with status {process.wait()}"))
+
+        self._health.setdefault(name, Health(monotonic())).started(monotonic())
+        threading.Thread(target=wait, daemon=True).start()
 
     def _spawn(self, part: Part) -> subprocess.Popen[bytes]:
         inherited = (self._pipe[0], self._listener.fileno())
@@ -199,26 +245,33 @@ class Crew:
     def run(self, url: str, on_ready: Callable[[str], None]) -> None:
         """Waits for a signal; starts again what ended by itself."""
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda got, _: self._ends.put(("signal", got)))
+            signal.signal(number, lambda *_: self._events.put(Event("signal")))
         threading.Thread(target=self._announce, args=(url, on_ready), daemon=True).start()
-        while True:
-            name, status = self._ends.get()
-            if name == "signal":
-                return
-            if name == "unready" or self._restarts >= RESTARTS:
-                raise CannotStart(f"{self._why(name, status)}; its log is in {self._logs}")
-            self._restarts += 1
-            log.warning("%s; starting it again", self._why(name, status))
-            self._start(name)
+        while (event := self._events.get()).kind != "signal":
+            if event.kind == "unready":
+                raise CannotStart(f"the service was not ready in time; its log is in {self._logs}")
+            if event.kind == "due":
+                self._start(event.name)
+            else:
+                self._start_later(event)
 
-    def _why(self, name: str, status: int) -> str:
-        return "the service was not ready in time" if name == "unready" else f"{name} ended with status {status}"
+    def _start_later(self, ended: Event) -> None:
+        now = monotonic()
+        health = self._health.setdefault(ended.name, Health(now))
+        pause_s = health.ended(now, was_ready=self._was_ready.is_set())
+        if pause_s is None:
+            raise CannotStart(f"{ended.name} {ended.why}, again and again; its log is in {self._logs}")
+        log.warning("%s %s; starting it again in %.0f s", ended.name, ended.why, pause_s)
+        timer = threading.Timer(pause_s, self._events.put, (Event("due", ended.name),))
+        timer.daemon = True
+        timer.start()
 
     def _announce(self, url: str, on_ready: Callable[[str], None]) -> None:
         if _ready(url):
+            self._was_ready.set()
             on_ready(url)
         else:
-            self._ends.put(("unready", 0))
+            self._events.put(Event("unready"))
 
 
 def _ready(url: str) -> bool:

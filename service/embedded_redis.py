@@ -14,6 +14,7 @@ import psutil
 import redis
 
 START_S = 10.0
+STOP_S = 5.0
 
 
 class NoRedis(Exception):
@@ -25,11 +26,16 @@ class EmbeddedRedis:
 
     It listens on a free port of 127.0.0.1 behind a fresh password, which it reads from its standard input; both stay
     the same when `spawn` starts it again.
+
+    It writes what it holds when it is stopped, so that the next `up` need not wait until the sweep misses what was
+    queued, and at no other time: an append-only file would make it refuse all writes for as long as the disk is full,
+    which ends the workers and what they run. What a crash loses the sweep finds, since all truth is in the database.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._pid_file = folder / "redis.pid"
+        self._snapshot = folder / "dump.rdb"
 
     def __enter__(self) -> str:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -38,6 +44,8 @@ class EmbeddedRedis:
         self.spawn()
         url = f"redis://:{self._password}@127.0.0.1:{self._port}/0"
         self._await_answer(url)
+        # It is in memory now. After a crash it would bring back what has been done since.
+        self._snapshot.unlink(missing_ok=True)
         return url
 
     def spawn(self) -> subprocess.Popen[bytes]:
@@ -55,8 +63,13 @@ class EmbeddedRedis:
         return self.process
 
     def __exit__(self, *failure: object) -> None:
+        """Where the snapshot cannot be written, Redis does not end when asked to."""
         self.process.terminate()
-        self.process.wait()
+        try:
+            self.process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
 
     def _config(self) -> str:
         lines = [
@@ -67,8 +80,11 @@ class EmbeddedRedis:
             f'pidfile "{self._pid_file}"',
             f'logfile "{self._folder / "redis.log"}"',
             "daemonize no",
-            "appendonly yes",
-            'save ""',
+            f"dbfilename {self._snapshot.name}",
+            "appendonly no",
+            # Once in a hundred years, since without any rule it would not save when it is stopped either.
+            "save 3153600000 1",
+            "stop-writes-on-bgsave-error no",
         ]
         return "\n".join(lines) + "\n"
 
@@ -90,7 +106,11 @@ class EmbeddedRedis:
             left_over = psutil.Process(int(self._pid_file.read_text()))
             if "redis-server" in left_over.name() and Path(left_over.cwd()) == self._folder:
                 left_over.terminate()
-                left_over.wait(START_S)
+                try:
+                    left_over.wait(STOP_S)
+                except psutil.TimeoutExpired:
+                    left_over.kill()
+                    left_over.wait(STOP_S)
 
 
 def executable() -> str:

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+import redis
 
 from examples.generate import Example, request
 from service.domain.lifecycle import BisectionState, ProbeState
+from service.embedded import Health
+from service.embedded_redis import EmbeddedRedis
 from tests.end_to_end.service import FIRSTBAD, Service, until
 from tests.redis_server import Broker
 from tests.repositories import NewCommit, build_repository
@@ -43,6 +46,18 @@ def right(service: Service, id: str) -> None:
 
 def redis_of(service: Service) -> psutil.Process:
     return next(process for process in service.processes() if process.name() == "redis-server")
+
+
+def parts_of(service: Service) -> set[psutil.Process]:
+    """Those that run now, without what they have started."""
+    return {process for process in psutil.Process(service.process.pid).children() if process.is_running()}
+
+
+def answers(client: redis.Redis) -> bool:
+    try:
+        return bool(client.ping())
+    except redis.RedisError:
+        return False
 
 
 def nothing_left(service: Service) -> None:
@@ -85,6 +100,62 @@ def test_a_part_that_is_killed_is_started_again_and_nothing_is_lost(
     right(own_service, id)
     own_service.interrupt()
     nothing_left(own_service)
+
+
+def test_parts_that_end_now_and_then_do_not_end_the_whole(own_service: Service, slow: dict) -> None:
+    own_service.start()
+    id = own_service.submit(slow)
+    for _ in range(2):
+        before = {own_service.part(part) for part in ("worker", "control", "api")} | {redis_of(own_service)}
+        for process in before:
+            process.kill()
+        until(lambda: len(parts_of(own_service) - before) == 4, "all four run again")  # noqa: B023
+    right(own_service, id)
+    assert own_service.interrupt() == 0
+    nothing_left(own_service)
+
+
+def test_a_part_that_ends_again_is_waited_for_longer_each_time_and_given_up_after_ten_minutes() -> None:
+    health, now, pauses = Health(0.0), 0.0, []
+    while (pause := health.ended(now, was_ready=True)) is not None:
+        pauses.append(pause)
+        now += pause
+        health.started(now)
+        now += 1
+    assert pauses[:8] == [0, 1, 2, 4, 8, 16, 30, 30]
+    assert 600 < now < 640
+
+
+def test_a_part_that_was_well_for_a_minute_is_started_again_at_once() -> None:
+    health = Health(0.0)
+    for number in range(100):
+        health.started(number * 60.0)
+        assert health.ended((number + 1) * 60.0, was_ready=True) == 0
+
+
+def test_a_part_that_never_got_ready_is_given_up_soon() -> None:
+    health = Health(0.0)
+    assert [health.ended(float(n), was_ready=False) for n in range(4)] == [0, 1, 2, None]
+
+
+def test_what_redis_held_is_there_after_a_stop_and_does_not_come_back_after_a_crash(tmp_path: Path) -> None:
+    with EmbeddedRedis(tmp_path) as url, redis.Redis.from_url(url) as client:
+        client.rpush("probe.cpu", "order")
+    again = EmbeddedRedis(tmp_path)
+    with again as url, redis.Redis.from_url(url) as client:
+        assert client.lpop("probe.cpu") == b"order"
+        again.process.kill()
+        again.process.wait()
+        again.spawn()
+        until(lambda: answers(client), "Redis answers on the same port")
+        assert client.llen("probe.cpu") == 0
+
+
+def test_a_redis_that_cannot_write_when_it_is_stopped_ends_all_the_same(tmp_path: Path) -> None:
+    with EmbeddedRedis(tmp_path) as url, redis.Redis.from_url(url) as client:
+        client.set("a", "1")
+        (tmp_path / "dump.rdb").mkdir()
+    assert Service(tmp_path).processes() == []
 
 
 def test_a_redis_that_is_killed_is_started_again_where_it_was(own_service: Service, slow: dict) -> None:
