@@ -22,7 +22,7 @@ from worker.run import job as jobs
 from worker.run.bin import Bin
 from worker.run.job import Errand, InsideOutcome, Job
 from worker.run.logs import KeptLog, assemble
-from worker.run.sandbox import GRACE_S, Ran, Sandbox
+from worker.run.sandbox import Ran, Sandbox
 from worker.run.stop import CANCELLED, OVERDUE, Stop
 
 RUN_LINES, BUILD_LINES = 20, 50
@@ -164,8 +164,7 @@ class Pipeline:
             files=self.files,
             cache=self._cache(order, sandbox) if "build" in work else None,
         )
-        with stop.within(limits.timeout_s + GRACE_S):
-            ran = sandbox.run(job, errand, stop)
+        ran = sandbox.run(job, errand, stop)
         if stop.reason != OVERDUE:
             stop.check()
         # Where what ran inside failed itself, the reproduction may have written an outcome in its place.

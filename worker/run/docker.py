@@ -62,7 +62,7 @@ class DockerSandbox:
     def run(self, job: Job, errand: Errand, stop: Stop) -> Ran:
         if errand.image is None:
             raise NodeFault("order", "a docker sandbox needs an image", "Name one in the recipe.")
-        with faults(errand.image):
+        with faults(errand.image), stop.within(errand.timeout_s + GRACE_S):
             image = self._client.images.get(errand.image)
             jobs.fill(job, {**errand.order, "env": self._env(image, errand)})
             container = self._client.containers.create(**self._settings(job, errand))

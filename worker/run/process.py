@@ -24,7 +24,7 @@ from worker.run import job as jobs
 from worker.run.bubblewrap import Bubblewrap
 from worker.run.fallback import Plain, Unshare
 from worker.run.job import Errand, Job
-from worker.run.sandbox import PLACE, Ran, base_env
+from worker.run.sandbox import GRACE_S, PLACE, Ran, base_env
 from worker.run.stop import Stop
 from worker.run.view import View, interpreter, uv
 
@@ -125,17 +125,19 @@ class ProcessSandbox:
         self._groups.close()
 
     def run(self, job: Job, errand: Errand, stop: Stop) -> Ran:
-        with self._port(errand) as errand:
+        # A run that waits for its port has not begun: the time that it may take is all its own.
+        with self._port(errand, stop) as errand, stop.within(errand.timeout_s + GRACE_S):
             return self._run(job, errand, stop)
 
     @contextlib.contextmanager
-    def _port(self, errand: Errand) -> Iterator[Errand]:
-        """Where the network is shared, a server gets a port that is free."""
+    def _port(self, errand: Errand, stop: Stop) -> Iterator[Errand]:
+        """Where the network is shared, a server has its port to itself."""
         serve = errand.order.get("serve")
         if serve is None or (self.isolation.net and not errand.network):
             yield errand
             return
-        with ports.one(serve["port"]) as port:
+        movable = _movable(serve["command"], errand.order.get("check"))
+        with ports.one(serve["port"], stop, movable=movable, wait_s=errand.timeout_s + 2 * GRACE_S) as port:
             yield replace(errand, order={**errand.order, "serve": {**serve, "port": port}})
 
     def _run(self, job: Job, errand: Errand, stop: Stop) -> Ran:
@@ -175,6 +177,12 @@ class ProcessSandbox:
             (job.root / "bin" / "uv").symlink_to(found)
         if errand.cache is not None:
             (job.root / "cache").symlink_to(errand.cache)
+
+
+def _movable(command: str, check: str | None) -> bool:
+    """Whether the server goes where it is told to, and the check finds it there."""
+    told = check is None or "FIRSTBAD_PORT" in check or "FIRSTBAD_URL" in check
+    return "FIRSTBAD_PORT" in command and told
 
 
 def _path(place: str) -> str:

@@ -44,7 +44,8 @@ class Sandbox(Protocol):
         """Nothing runs any more, and nothing will."""
 
     def run(self, job: Job, errand: Errand, stop: Stop) -> Ran:
-        """Does the job's order until it ends or `stop` is pressed. Nothing of it is left running.
+        """Does the job's order until it ends or `stop` is pressed, which it does itself after the run's time and
+        GRACE_S. Nothing of it is left running.
 
         Errors: NodeFault.
         """

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import sys
 
-from .processes import Run, TimedOut, kill_all
+from .processes import Fault, Run, TimedOut, kill_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,10 +25,6 @@ with tarfile.open(sys.argv[1]) as archive:
     archive.extraction_filter = getattr(tarfile, "tar_filter", None)
     archive.extractall(sys.argv[2])
 """
-
-
-class Fault(Exception):
-    """The node's doing: kind, message, advice."""
 
 
 class Phases:

@@ -29,6 +29,10 @@ class TimedOut(Exception):
     """The run took longer than it may."""
 
 
+class Fault(Exception):
+    """The node's doing: kind, message, advice."""
+
+
 class Run:
     def __init__(self, order: dict[str, Any], out: str) -> None:
         self.order = order

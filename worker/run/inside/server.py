@@ -7,7 +7,7 @@ import _signal as signal  # type: ignore[import-not-found]
 import select
 import time
 
-from .processes import TimedOut, kill, split
+from .processes import Fault, TimedOut, kill, split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,12 +23,14 @@ ANSWER_S = 5.0
 def serve(run: Run, shell: list[str], cwd: str) -> Status:
     """The exit status and signal of the server when it dies first, else of the check.
 
-    Errors: TimedOut, also when the server is not ready in time.
+    Errors: TimedOut, also when the server is not ready in time; Fault, when its port is taken.
     """
     spec = run.order["serve"]
     port = spec["port"]
     run.facts["port"] = str(port)
     run.env.update(FIRSTBAD_PORT=str(port), FIRSTBAD_URL="http://127.0.0.1:%d" % port)
+    if listening(port):
+        raise Fault("no-port", "port %d is taken by something else" % port, "Name another port, or `network: none`.")
     run.enter("start")
     run.ready = False
     server = run.spawn([*shell, "-c", spec["command"]], cwd)
@@ -44,6 +46,15 @@ def serve(run: Run, shell: list[str], cwd: str) -> Status:
     run.leave()
     stop(run, server)
     return status
+
+
+def listening(port: int) -> bool:
+    """Whether there is an answer that would be taken for the server's."""
+    import socket
+
+    with socket.socket() as attempt:
+        attempt.settimeout(1.0)
+        return attempt.connect_ex(("127.0.0.1", port)) == 0
 
 
 def wait_ready(run: Run, spec: dict[str, Any], port: int, server: int) -> bool:
