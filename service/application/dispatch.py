@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from service.application.judge import judge_build_failure
 from service.application.ports import BuildOrder, ProbeOrder, SandboxOrder, Transaction
@@ -13,6 +14,8 @@ from service.domain.bisection import Bisection, Build, Message, Probe, Request
 from service.domain.evidence import Judgement
 from service.domain.lifecycle import LIVE_BUILDS, BuildState, ProbeState, moved
 from service.domain.recipe import Network, SandboxKind
+
+T = TypeVar("T", Probe, Build)
 
 
 def build_key(request: Request, sha: str) -> str:
@@ -77,36 +80,26 @@ def give_verdict(tx: Transaction, probe: Probe, state: ProbeState, judgement: Ju
 
 
 def queue_probe(tx: Transaction, probe: Probe, now: datetime, delay_s: float = 0.0) -> Probe:
-    """A new attempt: whatever an older one still reports is stale from here on."""
-    queued = replace(
-        probe,
-        state=moved(probe.state, ProbeState.QUEUED),
-        attempt=probe.attempt + 1,
-        queued_at=now,
-        started_at=None,
-        silent_since=None,
-        node=None,
-    )
+    queued = _new_attempt(replace(probe, state=moved(probe.state, ProbeState.QUEUED)), now)
     tx.save_probe(queued)
-    key = f"probe:{queued.id}:{queued.attempt}"
-    tx.post(Message("probe", key, {"id": queued.id, "attempt": queued.attempt}), now + timedelta(seconds=delay_s))
+    _order(tx, "probe", queued.id, queued.attempt, now + timedelta(seconds=delay_s))
     return queued
 
 
 def queue_build(tx: Transaction, build: Build, now: datetime, delay_s: float = 0.0) -> Build:
-    queued = replace(
-        build,
-        state=moved(build.state, BuildState.QUEUED),
-        attempt=build.attempt + 1,
-        queued_at=now,
-        started_at=None,
-        silent_since=None,
-        node=None,
-    )
+    queued = _new_attempt(replace(build, state=moved(build.state, BuildState.QUEUED)), now)
     tx.save_build(queued)
-    key = f"build:{queued.key}:{queued.attempt}"
-    tx.post(Message("build", key, {"id": queued.key, "attempt": queued.attempt}), now + timedelta(seconds=delay_s))
+    _order(tx, "build", queued.key, queued.attempt, now + timedelta(seconds=delay_s))
     return queued
+
+
+def _new_attempt(thing: T, now: datetime) -> T:
+    """Whatever an older attempt still reports is stale from here on."""
+    return replace(thing, attempt=thing.attempt + 1, queued_at=now, started_at=None, silent_since=None, node=None)
+
+
+def _order(tx: Transaction, topic: str, id: str, attempt: int, at: datetime) -> None:
+    tx.post(Message(topic, f"{topic}:{id}:{attempt}", {"id": id, "attempt": attempt}), at)
 
 
 def _new_build(bisection: Bisection, sha: str, key: str, now: datetime) -> Build:

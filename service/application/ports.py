@@ -142,7 +142,7 @@ class ProbeOrder:
 
 
 class StoreBusy(Exception):
-    """The database cannot do it now: locked, full, away, or it broke a deadlock. Nothing was kept; try it again later."""
+    """The database cannot do it now: locked, full, away, or it broke a deadlock. Nothing was kept; try again."""
 
 
 class QueueUnavailable(Exception):
