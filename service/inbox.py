@@ -5,14 +5,18 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
+from time import monotonic
 from typing import Any
 
+import redis
 from celery import Celery, signals
 from kombu.exceptions import OperationalError
 from pydantic import TypeAdapter
 
 from service.adapters.probe_queue import CeleryQueue
 from service.application.flow import Flow
+from service.application.ports import QueueUnavailable, StoreBusy
 from service.domain.bisection import Node
 from service.domain.errors import NotFound
 from service.domain.evidence import Fault
@@ -25,11 +29,36 @@ log = logging.getLogger(__name__)
 SWEEP = "firstbad.sweep"
 #: Preparations may take minutes (a first clone); reports must not wait behind them.
 THREADS = 8
+#: Seconds that a report is held while the database cannot take it, and the pauses between two tries.
+PATIENCE_S = 600.0
+FIRST_PAUSE_S = 0.1
+LAST_PAUSE_S = 10.0
+#: What comes back by itself.
+AWAY = (StoreBusy, QueueUnavailable, redis.RedisError)
 _PROBE_REPORT = TypeAdapter(ProbeReport)
 _BUILD_REPORT = TypeAdapter(BuildReport)
 
 
-def control_app(redis_url: str, flow: Flow, queue: CeleryQueue) -> Celery:
+class Patience:
+    """Tries until the database can do it: a report is acknowledged when it comes, so here is the only one there is."""
+
+    def __init__(self, ended: threading.Event, most_s: float = PATIENCE_S) -> None:
+        self._ended, self._most_s = ended, most_s
+
+    def __call__(self, call: Callable[[], None]) -> None:
+        """Errors: StoreBusy, when it takes too long or this process is to end."""
+        give_up, pause_s = monotonic() + self._most_s, FIRST_PAUSE_S
+        while True:
+            try:
+                return call()
+            except StoreBusy as error:
+                if monotonic() + pause_s > give_up or self._ended.wait(pause_s):
+                    raise
+                log.warning("%s; trying it again", error)
+            pause_s = min(2 * pause_s, LAST_PAUSE_S)
+
+
+def control_app(redis_url: str, flow: Flow, queue: CeleryQueue, patience: Patience) -> Celery:
     """A Celery application that consumes the control queue by calling the flow."""
     app = Celery("firstbad-control", broker=redis_url, set_as_current=False)
     app.conf.update(
@@ -43,30 +72,43 @@ def control_app(redis_url: str, flow: Flow, queue: CeleryQueue) -> Celery:
         broker_connection_retry_on_startup=True,
         task_default_queue=str(Queue.CONTROL),
     )
-    _register(app, flow, queue)
+    _register(app, flow, queue, patience)
     return app
 
 
-def _register(app: Celery, flow: Flow, queue: CeleryQueue) -> None:
+def _register(app: Celery, flow: Flow, queue: CeleryQueue, patience: Patience) -> None:
     def prepare(id: str) -> None:
         with queue.preparing(id):
-            flow.prepare(id)
+            patience(lambda: flow.prepare(id))
 
     def prepare_failed(self: object, error: BaseException, task_id: str, args: list[str], *rest: object) -> None:
-        flow.failed(args[0], error)
+        """What is only away is no failure: the sweep has it prepared again."""
+        if isinstance(error, AWAY):
+            log.warning("the preparation of %s waits for the sweep: %s", args[0], error)
+        else:
+            patience(lambda: flow.failed(args[0], error))
 
     def sweep() -> None:
-        flow.sweep()
+        try:
+            flow.sweep()
+        except AWAY as error:
+            log.warning("no sweep now: %s", error)
 
-    app.task(prepare, name=str(Task.PREPARE), on_failure=prepare_failed)
-    app.task(sweep, name=SWEEP)
+    app.task(prepare, name=str(Task.PREPARE), shared=False, on_failure=prepare_failed)
+    app.task(sweep, name=SWEEP, shared=False)
     for task, handle in ((Task.STARTED, started), (Task.PROBED, probed), (Task.BUILT, built), (Task.NODE, node)):
-        app.task(_handler(flow, handle), name=str(task))
+        app.task(_handler(app, task, partial(handle, flow), patience), name=str(task), shared=False)
 
 
-def _handler(flow: Flow, handle: Handle) -> Callable[[dict[str, Any]], None]:
+def _handler(
+    app: Celery, task: Task, handle: Callable[[dict[str, Any]], None], patience: Patience
+) -> Callable[[dict[str, Any]], None]:
     def receive(payload: dict[str, Any]) -> None:
-        handle(flow, payload)
+        try:
+            patience(lambda: handle(payload))
+        except StoreBusy:
+            log.warning("a report goes back into the queue: %s", task)
+            app.send_task(str(task), args=[payload], queue=str(Queue.CONTROL), retry=False, ignore_result=True)
 
     return receive
 
@@ -131,8 +173,8 @@ def _version_fault(payload: dict[str, Any]) -> Fault:
 
 def run(redis_url: str, flow: Flow, queue: CeleryQueue, sweep_s: float) -> None:
     """Consumes until SIGTERM."""
-    app = control_app(redis_url, flow, queue)
     ended = threading.Event()
+    app = control_app(redis_url, flow, queue, Patience(ended))
     ticker = threading.Thread(target=_tick, args=(app, sweep_s, ended), daemon=True)
     signals.worker_ready.connect(lambda **_: ticker.start(), weak=False)
     signals.worker_shutting_down.connect(lambda **_: ended.set(), weak=False)
@@ -154,6 +196,6 @@ def _tick(app: Celery, sweep_s: float, ended: threading.Event) -> None:
     while not ended.is_set():
         try:
             app.send_task(SWEEP, queue=str(Queue.CONTROL), expires=sweep_s, retry=False, ignore_result=True)
-        except OperationalError as error:
+        except (OperationalError, redis.RedisError, OSError) as error:
             log.warning("no sweep now: %s", error)
         ended.wait(sweep_s)

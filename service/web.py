@@ -6,20 +6,22 @@ import re
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.application.flow import Flow
+from service.application.ports import StoreBusy
 from service.domain.errors import TooLarge, UserError
 from service.doors.api import openapi, problems
 from service.doors.api.render import PREFIX
 from service.doors.api.routes import router
-from service.doors.api.views import Health, Root
+from service.doors.api.views import Health, Problem, Root
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 BODY_BYTES = 1024 * 1024
+RETRY_AFTER_S = 5
 
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -51,6 +53,7 @@ def create_app(flow: Flow, *, allowed_hosts: Sequence[str] = LOOPBACK, body_byte
     )
     app.state.flow = flow
     problems.install(app)
+    app.add_exception_handler(StoreBusy, _busy)
     app.include_router(router)
     _add_root(app)
     _add_health(app, flow)
@@ -59,6 +62,18 @@ def create_app(flow: Flow, *, allowed_hosts: Sequence[str] = LOOPBACK, body_byte
     app.add_middleware(KnownHost, allowed=allowed_hosts)
     app.add_middleware(SecureHeaders)
     return app
+
+
+def _busy(request: Request, error: Exception) -> Response:
+    problem = Problem(
+        type="/problems/database-busy",
+        title="The database is busy or away",
+        status=503,
+        detail=str(error)[:500],
+        instance=request.url.path,
+        advice=f"send it again in {RETRY_AFTER_S} seconds",
+    )
+    return problems.response(problem, {"Retry-After": str(RETRY_AFTER_S)})
 
 
 def _add_root(app: FastAPI) -> None:

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+
+import psycopg
+from celery import Celery
+
 from service import inbox
+from service.adapters.database.engine import create_engine
+from service.adapters.database.repository import Database
+from service.adapters.probe_queue import CeleryQueue
+from service.application.flow import Flow
 from service.domain.lifecycle import BisectionState, ProbeState
 from tests.application.conftest import World
+from tests.redis_server import Broker
+from tests.waiting import eventually
 from worker import contract
+from worker.contract import Task
 
 
 def told(message: contract.Message) -> dict:
@@ -91,3 +107,77 @@ def test_a_result_of_a_cancelled_bisection_changes_nothing(world: World) -> None
     answer = contract.ProbeResult(probe=order.probe, attempt=order.attempt, node="n", outcome=outcome(1))
     inbox.probed(world.flow, told(answer))
     assert world.flow.bisection(id).state is BisectionState.CANCELLED
+
+
+@contextmanager
+def away(url: str) -> Iterator[Callable[[], None]]:
+    """The database cannot take anything; calling what it gives makes sure that whoever tries has been told so."""
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as holder:
+            holder.execute("BEGIN IMMEDIATE")
+            yield lambda: None
+        return
+    with psycopg.connect(url) as holder, psycopg.connect(url, autocommit=True) as killer:
+        holder.execute("LOCK TABLE bisections")
+        end = """SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+            WHERE datname = current_database() AND wait_event_type = 'Lock'"""
+        yield lambda: eventually(lambda: killer.execute(end).rowcount)
+
+
+def control(broker: Broker, flow: Flow, ended: threading.Event | None = None) -> Celery:
+    return inbox.control_app(broker.url, flow, CeleryQueue(broker.url), inbox.Patience(ended or threading.Event()))
+
+
+def impatient(world: World, database_url: str) -> Flow:
+    """The same, waiting for a locked SQLite a tenth of a second only."""
+    return Flow(replace(world.flow.ports, bisections=Database(create_engine(database_url, busy_timeout_s=0.1))))
+
+
+def a_probe_s_end(world: World) -> contract.ProbeResult:
+    world.submit()
+    world.flow.prepare(world.workers.prepares.pop())
+    order = world.workers.start(world.flow)
+    return contract.ProbeResult(probe=order.probe, attempt=order.attempt, node="n1", outcome=outcome(1))
+
+
+def test_a_report_that_the_database_cannot_take_now_is_kept_until_it_can(
+    world: World, database_url: str, broker: Broker
+) -> None:
+    answer = a_probe_s_end(world)
+    app = control(broker, impatient(world, database_url))
+    done = threading.Thread(target=lambda: app.tasks[str(Task.PROBED)].apply(args=[told(answer)], throw=True))
+    with away(database_url) as interrupt:
+        done.start()
+        interrupt()
+        done.join(0.5)
+        assert done.is_alive()
+    done.join(30)
+    assert world.flow.probe(answer.probe).state is ProbeState.JUDGED
+
+
+def test_a_report_that_cannot_be_kept_when_the_service_ends_goes_back_into_the_queue(
+    world: World, database_url: str, broker: Broker
+) -> None:
+    answer, ended = a_probe_s_end(world), threading.Event()
+    ended.set()
+    app = control(broker, impatient(world, database_url), ended)
+    with away(database_url) as interrupt:
+        done = threading.Thread(target=lambda: app.tasks[str(Task.PROBED)].apply(args=[told(answer)], throw=True))
+        done.start()
+        interrupt()
+        done.join(30)
+    assert broker.client().llen(contract.Queue.CONTROL) == 1
+
+
+def test_a_preparation_while_the_database_is_away_is_no_failure(
+    world: World, database_url: str, broker: Broker
+) -> None:
+    id, ended = world.submit().id, threading.Event()
+    ended.set()
+    app = control(broker, impatient(world, database_url), ended)
+    with away(database_url) as interrupt:
+        done = threading.Thread(target=lambda: app.tasks[str(Task.PREPARE)].apply(args=[id]))
+        done.start()
+        interrupt()
+        done.join(30)
+    assert world.flow.bisection(id).state is BisectionState.QUEUED

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import weakref
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy
 from sqlalchemy import URL, Connection, Engine, event, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from service.adapters.database.types import to_json
 
@@ -20,10 +22,10 @@ class BadDatabaseUrl(ValueError):
     """The database URL in the settings cannot be used."""
 
 
-def create_engine(url: str, *, foreign_keys: bool = True) -> Engine:
+def create_engine(url: str, *, foreign_keys: bool = True, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Engine:
     """`foreign_keys` off is for migrations that rebuild tables on SQLite. Errors: BadDatabaseUrl."""
     parsed = parse_url(url)
-    engine = _sqlite(parsed, foreign_keys) if parsed.drivername == "sqlite" else _postgresql(parsed)
+    engine = _sqlite(parsed, foreign_keys, busy_timeout_s) if parsed.drivername == "sqlite" else _postgresql(parsed)
     _forget_connections_in_children(engine)
     return engine
 
@@ -45,13 +47,22 @@ def shown(url: str) -> str:
     return make_url(url).render_as_string(hide_password=True)
 
 
+def will_pass(error: Exception) -> bool:
+    """Whether the same may work later: what is locked, full or away, not what is wrong."""
+    if not isinstance(error, DBAPIError):
+        return isinstance(error, PoolTimeout)
+    # SQLite's driver also says OperationalError of a mistake in a statement.
+    wrong = getattr(error.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
+    return error.connection_invalidated or (isinstance(error, OperationalError) and not wrong)
+
+
 def _postgresql(url: URL) -> Engine:
     return sqlalchemy.create_engine(url, pool_pre_ping=True, json_serializer=to_json)
 
 
-def _sqlite(url: URL, foreign_keys: bool) -> Engine:
+def _sqlite(url: URL, foreign_keys: bool, busy_timeout_s: float) -> Engine:
     Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
-    engine = sqlalchemy.create_engine(url, json_serializer=to_json, connect_args={"timeout": BUSY_TIMEOUT_S})
+    engine = sqlalchemy.create_engine(url, json_serializer=to_json, connect_args={"timeout": busy_timeout_s})
 
     @event.listens_for(engine, "connect")
     def connect(connection: Any, _: Any) -> None:

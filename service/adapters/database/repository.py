@@ -10,8 +10,11 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Engine, MappingResult, Select, Table, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from service.adapters.database.engine import will_pass
 from service.adapters.database.rows import BISECTIONS, BUILDS, EVENTS, NODES, OUTBOX, PROBES, changes, from_row, to_row
+from service.application.ports import StoreBusy
 from service.domain.bisection import Bisection, Build, Event, Message, Node, Probe
 from service.domain.errors import NotFound
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
@@ -172,8 +175,13 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[SqlTransaction]:
-        with self._engine.begin() as connection:
-            yield SqlTransaction(connection)
+        try:
+            with self._engine.begin() as connection:
+                yield SqlTransaction(connection)
+        except (DBAPIError, PoolTimeout) as error:
+            if not will_pass(error):
+                raise
+            raise StoreBusy(f"the database cannot do it now: {getattr(error, 'orig', error)}") from error
 
     def trouble(self) -> str | None:
         try:
