@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import psycopg
 from celery import Celery
@@ -14,6 +16,7 @@ from celery import Celery
 from service import inbox
 from service.adapters.database.engine import create_engine
 from service.adapters.database.repository import Database
+from service.adapters.git_history import GitHistory
 from service.adapters.probe_queue import CeleryQueue
 from service.application.flow import Flow
 from service.domain.lifecycle import BisectionState, ProbeState
@@ -133,6 +136,14 @@ def impatient(world: World, database_url: str) -> Flow:
     return Flow(replace(world.flow.ports, bisections=Database(create_engine(database_url, busy_timeout_s=0.1))))
 
 
+def broken(world: World, folder: Path) -> Flow:
+    """The same, whose folder of mirrors has become a file."""
+    history = GitHistory(folder, allow_file=True)
+    shutil.rmtree(folder)
+    folder.write_text("a file")
+    return Flow(replace(world.flow.ports, history=history))
+
+
 def a_probe_s_end(world: World) -> contract.ProbeResult:
     world.submit()
     world.flow.prepare(world.workers.prepares.pop())
@@ -181,3 +192,49 @@ def test_a_preparation_while_the_database_is_away_is_no_failure(
         interrupt()
         done.join(30)
     assert world.flow.bisection(id).state is BisectionState.QUEUED
+
+
+def test_a_probe_whose_end_could_not_be_handled_is_run_again_when_it_was_silent(
+    world: World, broker: Broker, tmp_path: Path
+) -> None:
+    answer = a_probe_s_end(world)
+    app = control(broker, broken(world, tmp_path / "file"))
+    assert app.tasks[str(Task.PROBED)].apply(args=[told(answer)]).failed()
+    assert world.flow.probe(answer.probe).state is ProbeState.RUNNING
+    silent(world)
+    probe = world.flow.probe(answer.probe)
+    assert (probe.state, probe.attempt, probe.faults[0].kind) == (ProbeState.QUEUED, 2, "lost")
+    world.workers.carries = True
+    world.workers.work(world.flow, world.truth(13))
+    assert world.flow.bisection(probe.bisection_id).state is BisectionState.FOUND
+
+
+def test_a_build_whose_end_could_not_be_handled_is_made_again_when_it_was_silent(world: World, broker: Broker) -> None:
+    id = world.submit(project="python").id
+    world.flow.prepare(world.workers.prepares.pop())
+    order = world.workers.builds.pop()
+    world.flow.started("build", order.key, order.attempt, "n1")
+    unreadable = {"version": contract.VERSION, "key": order.key, "attempt": order.attempt, "wheel": 7}
+    assert control(broker, world.flow).tasks[str(Task.BUILT)].apply(args=[unreadable]).failed()
+    silent(world)
+    assert world.workers.builds[0].attempt == 2
+    world.workers.carries = True
+    world.workers.work(world.flow, world.truth(13))
+    assert world.flow.bisection(id).state is BisectionState.FOUND
+
+
+def test_a_preparation_that_breaks_ends_the_bisection_as_failed(world: World, broker: Broker, tmp_path: Path) -> None:
+    id = world.submit().id
+    app = control(broker, broken(world, tmp_path / "file"))
+    assert app.tasks[str(Task.PREPARE)].apply(args=[id]).failed()
+    found = world.flow.bisection(id)
+    assert found.state is BisectionState.FAILED
+    assert found.problem is not None
+
+
+def silent(world: World) -> None:
+    """No lease any more, and none for so long that the sweep takes it for lost."""
+    world.workers.carries = False
+    world.flow.sweep()
+    world.clock.pass_(31)
+    world.flow.sweep()
