@@ -40,7 +40,7 @@ from worker.node import Keeper, Key, Pulse, connect
 from worker.outgoing import Outgoing, Unreachable
 from worker.pipeline import Pipeline
 from worker.run.bin import Bin
-from worker.run.job import delete_leftovers, install_inside
+from worker.run.job import delete_leftovers, identity, install_inside
 from worker.run.process import ProcessSandbox
 from worker.run.sandbox import Sandbox
 from worker.run.stop import STOPPED, Stop
@@ -265,7 +265,7 @@ def facts_of(sandbox: Sandbox) -> dict[str, str]:
 
 
 def remove_orphans(sandboxes: Iterable[Sandbox]) -> None:
-    """What a killed worker of this node left running."""
+    """What this worker left running when it was killed."""
     for sandbox in sandboxes:
         try:
             left = sandbox.remove_orphans()
@@ -287,7 +287,9 @@ def make_pipeline(settings: Settings) -> Pipeline:
         # Its library is slow to import, and not every node has an engine.
         from worker.run.docker import DockerSandbox
 
-        sandboxes["docker"] = DockerSandbox(inside, settings.node, settings.sandbox_uid, settings.docker_host)
+        sandboxes["docker"] = DockerSandbox(
+            inside, identity(settings.work_dir), settings.sandbox_uid, settings.docker_host
+        )
     trash = Bin(settings.work_dir / "trash")
     sources = Sources(
         settings.work_dir / "git", settings.git_env(), settings.allow_file_repos, settings.fetch_timeout_s

@@ -13,6 +13,7 @@ from tests.waiting import eventually
 from tests.worker.bench import Background, Bench
 from tests.worker.conftest import pipeline
 from worker.contract import Sandbox
+from worker.run.job import identity
 from worker.run.stop import CANCELLED
 
 #: An image's own copy of the package that the tests build, in the same version.
@@ -110,6 +111,7 @@ def test_a_container_is_labelled_and_has_nothing_it_does_not_need(docker_bench: 
     probe.stop.press(CANCELLED)
     assert probe.finished() is None
     assert f'"firstbad.probe":"{probe.order.probe}"' in labels and '"firstbad.attempt":"1"' in labels
+    assert f'"firstbad.worker":"{identity(docker_bench.pipeline.work_dir)}"' in labels
     assert '"firstbad.bisection":"b1"' in labels and '"firstbad.kind":"probe"' in labels
     assert facts == "true [ALL] [no-new-privileges:true]"
     assert containers(docker_bench) == []
@@ -124,19 +126,24 @@ def test_a_container_that_someone_removes_is_a_fault(docker_bench: Bench) -> Non
     assert docker_bench.left() == []
 
 
-def test_the_containers_of_a_killed_worker_are_removed(docker_bench: Bench, docker_image: str) -> None:
-    label = f"firstbad.node={docker_bench.pipeline.node}"
-    subprocess.run(["docker", "run", "--detach", "--label", label, docker_image, "sleep", "600"], check=True)
-    subprocess.run(["docker", "create", "--label", label, docker_image, "true"], check=True)
+def test_only_the_containers_that_this_worker_left_are_removed(docker_bench: Bench, docker_image: str) -> None:
+    node = f"firstbad.node={docker_bench.pipeline.node}"
+    label = f"firstbad.worker={identity(docker_bench.pipeline.work_dir)}"
+    subprocess.run(
+        ["docker", "run", "--detach", "--label", label, "--label", node, docker_image, "sleep", "600"], check=True
+    )
+    subprocess.run(["docker", "create", "--label", label, "--label", node, docker_image, "true"], check=True)
     other = subprocess.run(
-        ["docker", "create", "--label", "firstbad.node=other", docker_image, "true"],
+        ["docker", "create", "--label", "firstbad.worker=other", "--label", node, docker_image, "true"],
         check=True,
         capture_output=True,
         text=True,
     ).stdout.strip()
     assert docker_bench.pipeline.sandboxes["docker"].remove_orphans() == 2
-    assert containers(docker_bench) == []
+    left = containers(docker_bench)
     subprocess.run(["docker", "rm", other], check=True, capture_output=True)
+    # Another worker's, though its node has the same name.
+    assert left == [other[:12]]
 
 
 def test_a_bridge_reaches_out_and_has_its_own_ports(docker_bench: Bench) -> None:

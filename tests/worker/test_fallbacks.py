@@ -14,6 +14,7 @@ from tests.waiting import eventually
 from tests.worker.bench import SERVER, Background, Bench, running
 from tests.worker.conftest import pipeline
 from worker.contract import Sandbox, Serve
+from worker.run.cgroups import Groups
 from worker.run.job import install_inside
 from worker.run.process import ProcessSandbox
 from worker.run.stop import CANCELLED
@@ -77,6 +78,19 @@ def test_a_script_that_ends_its_supervisor_leaves_nothing(weak: Bench) -> None:
     result = weak.probe(f"setsid sleep {marker} & kill -9 $PPID; sleep {marker}", limits={"timeout_s": 5.0})
     assert (result.outcome is not None) == isolated(weak, "pid")
     assert running(marker) == []
+
+
+def test_only_the_control_groups_that_this_worker_left_are_removed() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs control groups, and those need root")
+    worker, other = f"{os.getpid()}a", f"{os.getpid()}b"
+    groups = Groups(worker)
+    with groups.one(10, None) as group:
+        assert group is not None
+    Groups(other).remove_leftovers()
+    assert all(folder.exists() for folder in group.folders.values())
+    Groups(worker).remove_leftovers()
+    assert not any(folder.exists() for folder in group.folders.values())
 
 
 def test_two_servers_at_once_get_along(weak: Bench) -> None:

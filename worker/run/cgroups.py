@@ -79,9 +79,13 @@ class Group:
 
 
 class Groups:
-    """Groups are used again and again, since removing one takes the kernel longer than a short run."""
+    """Groups are used again and again, since removing one takes the kernel longer than a short run.
 
-    def __init__(self) -> None:
+    `worker`: the name by which they are found when it was killed.
+    """
+
+    def __init__(self, worker: str) -> None:
+        self._prefix = f"{PREFIX}{worker}-"
         self.parents = _parents()
         self._free: list[Group] = []
         self._lock = threading.Lock()
@@ -108,7 +112,7 @@ class Groups:
         with self._lock:
             if self._free:
                 return self._free.pop()
-            name = f"{PREFIX}{os.getpid()}-{next(self._numbers)}"
+            name = f"{self._prefix}{next(self._numbers)}"
         folders: dict[str, Path] = {}
         try:
             for controller, parent in self.parents.items():
@@ -120,12 +124,11 @@ class Groups:
         return Group(folders) if folders else None
 
     def remove_leftovers(self) -> None:
-        """Removes the groups of workers that are gone; what is in use cannot be removed, and stays."""
+        """Removes the groups that this worker left; what is in use cannot be removed, and stays."""
         for parent in set(self.parents.values()):
-            for folder in parent.glob(f"{PREFIX}*"):
-                if not _alive(folder.name.removeprefix(PREFIX).partition("-")[0]):
-                    with contextlib.suppress(OSError):
-                        folder.rmdir()
+            for folder in parent.glob(f"{self._prefix}*"):
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
 
     def close(self) -> None:
         with self._lock:
@@ -147,10 +150,6 @@ def _process(pid: int) -> psutil.Process | None:
         return None if process.status() == psutil.STATUS_ZOMBIE else process
     except psutil.NoSuchProcess:
         return None
-
-
-def _alive(pid: str) -> bool:
-    return pid.isdigit() and Path("/proc", pid).exists()
 
 
 def _parents() -> dict[str, Path]:

@@ -32,12 +32,15 @@ DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class DockerSandbox:
-    """`host`: the engine's URL, None for the usual one; its machine must see the job folders under the same paths."""
+    """`host`: the engine's URL, None for the usual one; its machine must see the job folders under the same paths.
+
+    `worker`: the name by which its containers are found.
+    """
 
     kind = "docker"
 
-    def __init__(self, inside: Path, node: str, uid: int, host: str | None = None) -> None:
-        self._inside, self._node, self._host = inside, node, host
+    def __init__(self, inside: Path, worker: str, uid: int, host: str | None = None) -> None:
+        self._inside, self._worker, self._host = inside, worker, host
         self.uid = uid if os.geteuid() == 0 else None
 
     @cached_property
@@ -100,7 +103,7 @@ class DockerSandbox:
             "image": errand.image,
             "entrypoint": ["python3"],
             "command": jobs.command(PLACE),
-            "labels": {f"{LABEL}{name}": value for name, value in {**errand.labels, "node": self._node}.items()},
+            "labels": {f"{LABEL}{name}": value for name, value in {**errand.labels, "worker": self._worker}.items()},
             "user": f"{user}:{group}",
             "working_dir": f"{PLACE}/work",
             "hostname": "firstbad",
@@ -144,9 +147,9 @@ class DockerSandbox:
         return NETWORK
 
     def remove_orphans(self) -> int:
-        """Removes the containers of this node that a killed worker left; how many. Errors: NodeFault."""
+        """Removes the containers that this worker left when it was killed; how many. Errors: NodeFault."""
         with faults():
-            found = self._client.containers.list(all=True, filters={"label": f"{LABEL}node={self._node}"})
+            found = self._client.containers.list(all=True, filters={"label": f"{LABEL}worker={self._worker}"})
             for container in found:
                 remove(container)
         return len(found)

@@ -11,6 +11,7 @@ import re
 import shutil
 import stat
 import subprocess
+import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
@@ -94,6 +95,18 @@ def install_inside(work_dir: Path) -> Path:
     for path in [target.parent, target, *target.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
     return target.parent
+
+
+def identity(work_dir: Path) -> str:
+    """The name of the worker of this folder, by which it finds what it left: no other worker has it."""
+    path = work_dir / "id"
+    try:
+        work_dir.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or not path.read_text(encoding="ascii"):
+            path.write_text(uuid.uuid4().hex, encoding="ascii")
+        return path.read_text(encoding="ascii")
+    except OSError as error:
+        raise fault_of(error, f"naming the worker in {path}") from error
 
 
 def command(place: str) -> list[str]:

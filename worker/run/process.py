@@ -58,7 +58,7 @@ class ProcessSandbox:
         self._work_dir, self._inside, self._view = work_dir, inside, view
         self._tools = {name: path for name in tools if (path := shutil.which(name))}
         self._other = uid if os.geteuid() == 0 else None
-        self._groups = cgroups.Groups()
+        self._groups = cgroups.Groups(jobs.identity(work_dir))
 
     @property
     def uid(self) -> int | None:

@@ -38,7 +38,7 @@ class Sandbox(Protocol):
         """What works on this node. Errors: NodeFault, when this sandbox does not work here at all."""
 
     def remove_orphans(self) -> int:
-        """Ends and removes what an earlier worker of this node left; how many. Errors: NodeFault."""
+        """Ends and removes what this worker left when it was killed; how many. Errors: NodeFault."""
 
     def close(self) -> None:
         """Nothing runs any more, and nothing will."""
