@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import re
 import time
@@ -162,7 +163,7 @@ class Pipeline:
             env=env,
             labels={**labels, "attempt": str(order.attempt), "node": self.node},
             files=self.files,
-            cache=self._cache(order, sandbox) if "build" in work else None,
+            cache=self._cache(order, sandbox) if isinstance(order, BuildOrder) else None,
         )
         ran = sandbox.run(job, errand, stop)
         if stop.reason != OVERDUE:
@@ -172,9 +173,11 @@ class Pipeline:
         log = assemble(job, inside.bytes if inside else None, limits.log_cap_bytes)
         return Run(ran, inside, log, time.time() - began, began, overdue=stop.reason == OVERDUE, said=jobs.said(job))
 
-    def _cache(self, order: BuildOrder | ProbeOrder, sandbox: Sandbox) -> Path:
-        """One installer's cache for all builds of a repository; other repositories' builds cannot write into it."""
-        folder = self.work_dir / "cache" / hashlib.sha256(order.source.repo.encode()).hexdigest()[:24]
+    def _cache(self, order: BuildOrder, sandbox: Sandbox) -> Path:
+        """One installer's cache for a repository's builds by the same command; what another runs cannot prepare it."""
+        same = [order.source.repo, order.sandbox.model_dump(), order.command, order.env]
+        digest = hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()
+        folder = self.work_dir / "cache" / digest[:24]
         try:
             if not folder.exists():
                 folder.mkdir(parents=True, exist_ok=True)

@@ -100,11 +100,27 @@ def test_a_build_that_ran_out_of_memory_is_the_nodes_fault(process_bench: Bench)
     assert result.fault.kind == "out-of-memory"
 
 
-def test_builds_of_a_repository_share_the_installers_cache(process_bench: Bench) -> None:
-    process_bench.build("echo kept > $UV_CACHE_DIR/note")
-    assert reason(process_bench.build("cat $UV_CACHE_DIR/note; echo x > $UV_CACHE_DIR/more")).startswith("firstbad:")
-    other = process_bench.source().model_copy(update={"repo": "https://example.org/other.git"})
-    assert process_bench.build("cat $UV_CACHE_DIR/note", source=other).failure.exit_status == 1
+NOTE = "test -e $UV_CACHE_DIR/note && exit 7; echo kept > $UV_CACHE_DIR/note"
+
+
+def test_the_same_builds_of_a_repository_share_the_installers_cache(process_bench: Bench) -> None:
+    assert process_bench.build(NOTE).failure.exit_status == 0
+    assert process_bench.build(NOTE).failure.exit_status == 7
+    assert process_bench.build(NOTE, number=1).failure.exit_status == 7
+
+
+@pytest.mark.parametrize("other", ["repository", "command", "variables", "network", "image"])
+def test_other_builds_cannot_prepare_the_installers_cache(process_bench: Bench, other: str) -> None:
+    process_bench.build(NOTE)
+    sandbox = process_bench.sandbox
+    changed = {
+        "repository": {"source": process_bench.source().model_copy(update={"repo": "https://example.org/other.git"})},
+        "command": {"command": f"{NOTE} # other"},
+        "variables": {"env": {"UV_INDEX_URL": "https://example.org"}},
+        "network": {"sandbox": sandbox.model_copy(update={"network": "bridge"})},
+        "image": {"sandbox": sandbox.model_copy(update={"image": "other"})},
+    }[other]
+    assert process_bench.build(**{"command": NOTE, **changed}).failure.exit_status == 0
 
 
 def test_a_cancelled_build_reports_nothing(process_bench: Bench) -> None:
