@@ -68,7 +68,7 @@ class DockerSandbox:
         with faults(errand.image), stop.within(errand.timeout_s + GRACE_S):
             image = self._client.images.get(errand.image)
             jobs.fill(job, {**errand.order, "env": self._env(image, errand)})
-            container = self._client.containers.create(**self._settings(job, errand))
+            container = self._client.containers.create(**self._settings(job, errand, image.id))
             try:
                 return self._watch(
                     container, errand, stop, {**self.facts(), "image": errand.image, "image_id": image.id}
@@ -96,11 +96,12 @@ class DockerSandbox:
         own.setdefault("PATH", DEFAULT_PATH)
         return {**own, **base_env(PLACE, cached=errand.cache is not None), **errand.env}
 
-    def _settings(self, job: Job, errand: Errand) -> dict[str, Any]:
+    def _settings(self, job: Job, errand: Errand, image: str) -> dict[str, Any]:
         user = self.uid if self.uid is not None else os.getuid()
         group = self.uid if self.uid is not None else os.getgid()
         settings: dict[str, Any] = {
-            "image": errand.image,
+            # By its id, so that what the outcome says is what ran, also when the name is given away meanwhile.
+            "image": image,
             "entrypoint": ["python3"],
             "command": jobs.command(PLACE),
             "labels": {f"{LABEL}{name}": value for name, value in {**errand.labels, "worker": self._worker}.items()},
