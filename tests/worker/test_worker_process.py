@@ -202,6 +202,23 @@ def test_a_message_that_makes_no_sense_does_not_stop_the_worker(node: Node, proc
     assert node.result(order.probe).outcome is not None
 
 
+def test_a_worker_that_cannot_read_a_message_ends_and_its_exit_status_says_so(node: Node, process_bench: Bench) -> None:
+    node.settings["FIRSTBAD_SLOTS"] = "2"
+    node.ready()
+    first, waiting = process_bench.order("until test -e go; do sleep 0.1; done"), process_bench.order("true")
+    node.send(first)
+    node.next(Task.STARTED)
+    node.broker.client().lpush(Queue.PROBE, "no JSON")
+    eventually(lambda: not node.broker.client().exists(Queue.PROBE))
+    node.send(waiting)
+    node.go(first)
+    assert node.process is not None and node.process.wait(30.0) != 0
+    # What ran is told of, and what waited is done by the worker that is started in its place.
+    assert node.result(first.probe).outcome is not None
+    node.ready()
+    assert node.result(waiting.probe).outcome is not None
+
+
 def test_a_worker_that_is_told_to_stop_reports_what_it_broke_off(node: Node, process_bench: Bench) -> None:
     node.ready()
     marker = f"3600.{os.getpid()}7"
