@@ -16,6 +16,7 @@ from typing import Any
 import celery
 import kombu.entity
 import kombu.exceptions
+import redis
 from celery import bootsteps, signals
 from celery.concurrency.thread import TaskPool
 from celery.exceptions import SecurityWarning
@@ -160,7 +161,7 @@ class Worker:
     def _send(self, task: str, message: dict[str, Any]) -> None:
         try:
             self.app.send_task(task, args=[message], queue=Queue.CONTROL, retry=False, ignore_result=True)
-        except (kombu.exceptions.OperationalError, OSError) as error:
+        except (kombu.exceptions.OperationalError, redis.RedisError, OSError) as error:
             raise Unreachable(str(error)) from error
 
     def start(self) -> int:

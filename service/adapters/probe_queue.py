@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -81,7 +81,8 @@ class CeleryQueue:
 
     def _keep(self, key: str, ended: threading.Event) -> None:
         while not ended.wait(contract.RENEW_S):
-            self._renew(key)
+            with suppress(QueueUnavailable):
+                self._renew(key)
 
     def _renew(self, key: str) -> None:
         with _unavailable():

@@ -12,7 +12,7 @@ from service.application import prepare as preparation
 from service.application import report as reports
 from service.application.advance import ADVANCING, advance
 from service.application.outbox import Posted, Recorder, compose
-from service.application.ports import Ports, QueueUnavailable, Transaction
+from service.application.ports import Ports, QueueUnavailable, StoreBusy, Transaction
 from service.application.queries import LogStream
 from service.application.report import Report
 from service.application.submit import Submission, complete
@@ -182,9 +182,16 @@ class Flow:
                 break
             sent.append(item.message.key)
         if sent:
+            self._note_delivered(sent)
+
+    def _note_delivered(self, keys: Collection[str]) -> None:
+        """A message that is not noted is sent once more by the sweep, which is harmless."""
+        try:
             with self.ports.bisections.transaction() as tx:
-                for key in sent:
+                for key in keys:
                     tx.delivered(key, self.ports.clock.now())
+        except StoreBusy as error:
+            log.warning("%d messages will be sent again: %s", len(keys), error)
 
     def _range(self, id: str) -> Range | None:
         """None before the bisection is prepared."""

@@ -28,6 +28,7 @@ MEANINGS: Mapping[int, str] = {
     421: "The request is for another host.",
     422: "Something in the request cannot be used; `field` names it.",
     500: "firstbad failed; its log says why.",
+    503: "The database is busy; nothing was kept. Try again in a moment.",
 }
 MOST_ERRORS = 20
 #: How to write what must be a mapping, by its field.
@@ -43,12 +44,13 @@ _SLUGS: Mapping[int, str] = {
     421: "wrong-host",
     422: "bad-request",
     500: "internal-error",
+    503: "database-busy",
 }
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """For a route's `responses`: the problems that it may answer besides those of any route."""
-    return {status: _documented(status) for status in sorted({*statuses, 421, 500})}
+    return {status: _documented(status) for status in sorted({*statuses, 421, 500, 503})}
 
 
 def install(app: FastAPI) -> None:
