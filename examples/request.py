@@ -3,7 +3,11 @@
 from typing import Any, Protocol
 
 SPECULATIVE = '{"method": "mtp", "num_speculative_tokens": 2}'
-SERVE = f"tinyserve serve tiny/next-80b --tensor-parallel-size 4 --speculative-config '{SPECULATIVE}'"
+#: Naming the port lets two servers run at once also where they share a network.
+SERVE = (
+    f"tinyserve serve tiny/next-80b --port $FIRSTBAD_PORT --tensor-parallel-size 4 --speculative-config '{SPECULATIVE}'"
+)
+CHECK = "tinyserve bench --url $FIRSTBAD_URL --requests 3"
 
 
 class Ends(Protocol):
@@ -22,5 +26,5 @@ def request(example: Ends) -> dict[str, Any]:
         "good": example.good,
         "bad": example.bad,
         "serve": {"command": SERVE, "ready": {"http": "/health", "within": "60s"}},
-        "check": "tinyserve bench --requests 3",
+        "check": CHECK,
     }
