@@ -84,7 +84,15 @@ class Service:
             "control": ["service.embedded", "control"],
             "api": ["service.embedded", "api"],
         }
-        return next(p for p in self.processes() if p.cmdline()[-2:] == words[name])
+        return next(process for process in self.processes() if command_of(process)[-2:] == words[name])
+
+
+def command_of(process: psutil.Process) -> list[str]:
+    """Empty for a process that has ended meanwhile."""
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
 
 
 def free_port() -> int:

@@ -77,7 +77,7 @@ class Bubblewrap:
         arguments = ["--ro-bind", str(job.inputs), f"{PLACE}/in", "--ro-bind", str(self.inside), f"{PLACE}/inside"]
         for folder in (job.out, job.work):
             arguments += ["--bind", str(folder), f"{PLACE}/{folder.name}"]
-        arguments += ["--bind", str(job.work / "tmp"), "/tmp", "--symlink", "/tmp", "/var/tmp"]
+        arguments += ["--bind", str(job.work / "tmp"), "/tmp", "--bind", str(job.work / "tmp"), "/var/tmp"]
         if cache is not None:
             arguments += ["--bind", str(cache), f"{PLACE}/cache"]
         found = uv()

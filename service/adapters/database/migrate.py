@@ -20,6 +20,8 @@ MIGRATIONS = Path(__file__).resolve().parents[3] / "migrations"
 
 #: Of the PostgreSQL advisory lock that lets one upgrade run at a time; any fixed number that is ours.
 _LOCK = 0x66697273
+#: Whoever upgrades at the same time is waited for.
+BUSY_TIMEOUT_S = 120.0
 #: Alembic hands its context to env.py through module globals.
 _one_at_a_time = threading.Lock()
 
@@ -74,7 +76,7 @@ def downgrade(url: str, version: str) -> None:
 
 def _migrate(url: str, work: Callable[[Config], None]) -> None:
     # With foreign keys on, SQLite takes the rebuilding of a table for the deletion of what others refer to.
-    engine = create_engine(url, foreign_keys=False)
+    engine = create_engine(url, foreign_keys=False, busy_timeout_s=BUSY_TIMEOUT_S)
     try:
         with _one_at_a_time, engine.begin() as connection:
             if connection.dialect.name == "postgresql":
