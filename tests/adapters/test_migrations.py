@@ -50,7 +50,7 @@ def test_an_empty_database_has_no_version_and_an_upgraded_one_the_newest(databas
 
 
 def test_an_old_database_is_refused_with_what_to_run(database_url: str) -> None:
-    with pytest.raises(migrate.WrongSchema, match="firstbad db upgrade"):
+    with pytest.raises(migrate.WrongSchema, match="firstbad up"):
         migrate.check(database_url)
 
 

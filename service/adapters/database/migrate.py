@@ -55,7 +55,7 @@ def check(url: str) -> None:
     found = current(url)
     _refuse_newer(found)
     if found != head():
-        raise WrongSchema(f"the database is at version {found}, this code needs {head()}: run `firstbad db upgrade`")
+        raise WrongSchema(f"the database is at version {found}, this code needs {head()}: `firstbad up` upgrades it")
 
 
 def upgrade(url: str) -> None:
