@@ -23,6 +23,8 @@ PARTS: Mapping[str, Callable[[], bool]] = {
         bool(shutil.which("docker")) and not subprocess.run(["docker", "info"], capture_output=True).returncode
     ),
     "bwrap": lambda: shutil.which("bwrap") is not None,
+    "unshare": lambda: shutil.which("unshare") is not None,
+    "root": lambda: os.geteuid() == 0,
 }
 IMAGE = "firstbad-test:latest"
 ROOT = Path(__file__).parents[1]

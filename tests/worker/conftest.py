@@ -54,8 +54,7 @@ def process_bench(tmp_path: Path, repository: tuple[Path, tuple[str, ...]]) -> I
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 16 MiB of its own."""
-    if os.geteuid() != 0:
-        pytest.skip("mounting needs root")
+    needs("root")  # mounting does
     folder = tmp_path / "small"
     folder.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m,mode=755", "tmpfs", folder], check=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import shutil
 import socket
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import needs
 from tests.waiting import eventually
 from tests.worker.bench import SERVER, Background, Bench, running
 from tests.worker.conftest import pipeline
@@ -24,8 +24,8 @@ from worker.run.view import View
 @pytest.fixture(params=["unshare", "plain"])
 def weak(request: pytest.FixtureRequest, tmp_path: Path, repository: tuple[Path, tuple[str, ...]]) -> Bench:
     tools = {"unshare": ("unshare",), "plain": ()}[request.param]
-    if tools and not shutil.which("unshare"):
-        pytest.skip("unshare is missing")
+    for tool in tools:
+        needs(tool)
     made = pipeline(tmp_path)
     sandbox = ProcessSandbox(made.work_dir, install_inside(made.work_dir), View(), 65534, tools)
     return Bench(dataclasses.replace(made, sandboxes={"process": sandbox}), *repository, Sandbox(kind="process"))
@@ -72,8 +72,7 @@ def test_a_cancelled_run_is_gone(weak: Bench) -> None:
 
 
 def test_a_script_that_ends_its_supervisor_leaves_nothing(weak: Bench) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("needs control groups, and those need root")
+    needs("root")  # control groups do
     marker = f"3601.{os.getpid()}4"
     result = weak.probe(f"setsid sleep {marker} & kill -9 $PPID; sleep {marker}", limits={"timeout_s": 5.0})
     assert (result.outcome is not None) == isolated(weak, "pid")
@@ -81,8 +80,7 @@ def test_a_script_that_ends_its_supervisor_leaves_nothing(weak: Bench) -> None:
 
 
 def test_only_the_control_groups_that_this_worker_left_are_removed() -> None:
-    if os.geteuid() != 0:
-        pytest.skip("needs control groups, and those need root")
+    needs("root")  # control groups do
     worker, other = f"{os.getpid()}a", f"{os.getpid()}b"
     groups = Groups(worker)
     with groups.one(10, None) as group:
