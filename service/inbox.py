@@ -144,7 +144,9 @@ def node(flow: Flow, payload: dict[str, Any]) -> None:
     message = contract.NodeReport.model_validate(payload)
     state = "left" if message.event == "left" else "alive"
     now = flow.ports.clock.now()
-    flow.node(Node(message.node, message.slots, now, state, message.facts), booted=message.event == "booted")
+    flow.node(
+        Node(message.node, message.slots, now, state, message.roles, message.facts), booted=message.event == "booted"
+    )
 
 
 def _known(call: Callable[[], None], id: str) -> None:

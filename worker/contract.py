@@ -10,18 +10,20 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-VERSION = 1
+VERSION = 2
 
 
 class Task(StrEnum):
-    """Celery task names. The first two run on workers, the others on the control worker."""
+    """Celery task names. The first three run on workers, the others on the control worker."""
 
     BUILD = "firstbad.build"
     PROBE = "firstbad.probe"
+    SURVEY = "firstbad.survey"
     PREPARE = "firstbad.prepare"
     STARTED = "firstbad.started"
     BUILT = "firstbad.built"
     PROBED = "firstbad.probed"
+    SURVEYED = "firstbad.surveyed"
     NODE = "firstbad.node"
 
 
@@ -29,6 +31,10 @@ class Queue(StrEnum):
     CONTROL = "control"
     BUILD = "build"
     PROBE = "probe.cpu"
+
+
+#: Priorities of the broker: 0 goes first. A build that is made ahead waits for all that somebody waits for.
+NOW, AHEAD = 0, 9
 
 
 #: Seconds after which a lease that was not renewed is gone, and how often a worker renews it.
@@ -60,18 +66,33 @@ class Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class Fixup(Message):
+    """A change made to a commit's tree before anything is done with it: that of another commit, or a patch.
+
+    `name` is how a person is told about it.
+    """
+
+    name: str
+    cherry_pick: str | None = None
+    patch: str | None = None
+
+
 class Source(Message):
     """One commit of a repository. `mirror` is a bare repository on a disk that this node may share with the service."""
 
     repo: str
     sha: str
     mirror: str | None = None
+    fixups: tuple[Fixup, ...] = ()
 
 
 class Sandbox(Message):
+    """`python`: the version ("3.11") that all builds and runs of a bisection have; a node with another one refuses."""
+
     kind: Literal["docker", "process"]
     image: str | None = None
     network: Literal["none", "bridge"] = "none"
+    python: str | None = None
 
 
 class Limits(Message):
@@ -98,8 +119,33 @@ class Reproduction(Message):
     failure: str | None = None
 
 
+class Base(Message):
+    """A wheel of another commit with the same native code; `source` is what that wheel was made from."""
+
+    source: Source
+    wheel: str
+    wheel_sha256: str
+
+
+class Dependencies(Message):
+    """What a wheel needs besides itself, resolved as of a time (RFC 3339; None: now) by the constraints of a pip file.
+
+    `network`: of the sandbox in which they are installed; without one they are taken from the sandbox as it is.
+    """
+
+    as_of: str | None = None
+    constraints: str = ""
+    network: Literal["none", "bridge"] = "none"
+
+
 class BuildOrder(Message):
-    """Build one wheel from `source`; `command` leaves exactly one `*.whl` in the folder named by $FIRSTBAD_OUT."""
+    """Get the wheel of `source`: from the first of `indexes` that has it, else from `base`, else by `command`.
+
+    `command` leaves exactly one `*.whl` in the folder named by $FIRSTBAD_OUT. With a `base`, `overlay_command` is run
+    instead, which finds that wheel's path in $FIRSTBAD_BASE; without such a command the wheel is put together from
+    `base` and the tree, and nothing is run. `package`: the distribution that the wheel must be of. `indexes`: URLs of a
+    wheel, or of a project's page in a simple index.
+    """
 
     version: int = VERSION
     key: str
@@ -109,6 +155,19 @@ class BuildOrder(Message):
     env: dict[str, str] = {}
     sandbox: Sandbox
     limits: Limits
+    package: str | None = None
+    indexes: tuple[str, ...] = ()
+    base: Base | None = None
+    overlay_command: str | None = None
+
+
+class SurveyOrder(Message):
+    """Say what builds and runs in this sandbox find: the image's digest, the Python, the machine."""
+
+    version: int = VERSION
+    bisection: str
+    attempt: int
+    sandbox: Sandbox
 
 
 class ProbeOrder(Message):
@@ -121,6 +180,7 @@ class ProbeOrder(Message):
     source: Source
     wheel: str | None = None
     wheel_sha256: str | None = None
+    dependencies: Dependencies | None = None
     reproduction: Reproduction
     env: dict[str, str] = {}
     sandbox: Sandbox
@@ -153,7 +213,11 @@ class Fault(Message):
 
 
 class Outcome(Message):
-    """The facts of one run. `ended_in` names the phase that `exit_status` or `signal` belong to."""
+    """The facts of one run. `ended_in` names the phase that `exit_status` or `signal` belong to.
+
+    `first_error`: of a build, the first line in which a compiler says what is wrong; of a fix-up, which does not apply.
+    `dependencies`: versions by distribution, what the wheel was installed with.
+    """
 
     exit_status: int | None = None
     signal: int | None = None
@@ -161,15 +225,17 @@ class Outcome(Message):
     timed_out: bool = False
     out_of_memory: bool = False
     ended_in: str
+    first_error: str | None = None
     phases: tuple[Phase, ...] = ()
     log: Log | None = None
     failure_seen: str | None = None
     environment: dict[str, str] = {}
+    dependencies: dict[str, str] = {}
 
 
 class Started(Message):
     version: int = VERSION
-    kind: Literal["build", "probe"]
+    kind: Literal["build", "probe", "survey"]
     id: str
     attempt: int
     node: str
@@ -194,7 +260,10 @@ class Wheel(Message):
 
 
 class BuildResult(Message):
-    """Exactly one of `wheel` (built), `failure` (the commit does not build: the run's facts) and `fault`."""
+    """Exactly one of `wheel`, `failure` (the commit does not build: the run's facts) and `fault`.
+
+    `origin`: how the wheel came about. `notes`: why not by a cheaper way that the order named, one sentence each.
+    """
 
     version: int = VERSION
     key: str
@@ -205,13 +274,35 @@ class BuildResult(Message):
     failure: Outcome | None = None
     fault: Fault | None = None
     log: Log | None = None
+    origin: Literal["built", "overlay", "prebuilt"] | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Builder(Message):
+    """`image`: by digest where it has one, else by its id. `python`: "3.11". `machine`: "x86_64"."""
+
+    image: str | None = None
+    python: str
+    machine: str
+
+
+class SurveyResult(Message):
+    """Exactly one of `builder` and `fault`."""
+
+    version: int = VERSION
+    bisection: str
+    attempt: int
+    node: str
+    builder: Builder | None = None
+    fault: Fault | None = None
 
 
 class NodeReport(Message):
-    """Sent when a worker starts (`booted`), then as a heartbeat, and when it leaves."""
+    """Sent when a worker starts (`booted`), then as a heartbeat, and when it leaves. `roles`: the queues it reads."""
 
     version: int = VERSION
     node: str
     event: Literal["booted", "alive", "left"]
     slots: int
+    roles: tuple[Literal["build", "run"], ...] = ("build", "run")
     facts: dict[str, str] = {}

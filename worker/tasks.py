@@ -39,7 +39,7 @@ from worker.contract import (
 from worker.errors import NodeFault
 from worker.node import Keeper, Key, Pulse, connect
 from worker.outgoing import Outgoing, Unreachable
-from worker.pipeline import Pipeline
+from worker.pipeline import Pipeline, Site
 from worker.run.bin import Bin
 from worker.run.job import delete_leftovers, identity, install_inside
 from worker.run.process import ProcessSandbox
@@ -148,7 +148,7 @@ class Worker:
 
     def report(self, event: str) -> None:
         facts: dict[str, str] = {}
-        for sandbox in self.pipeline.sandboxes.values():
+        for sandbox in self.pipeline.site.sandboxes.values():
             facts.update({f"{sandbox.kind}.{name}": value for name, value in facts_of(sandbox).items()})
         message = NodeReport(node=self.settings.node, event=event, slots=self.settings.slots, facts=facts)
         with contextlib.suppress(Unreachable):
@@ -187,8 +187,8 @@ class Worker:
         self.pulse.close()
         self.keeper.close()
         self.report("left")
-        self.pipeline.bin.wait(REMOVE_S)
-        for sandbox in self.pipeline.sandboxes.values():
+        self.pipeline.site.bin.wait(REMOVE_S)
+        for sandbox in self.pipeline.site.sandboxes.values():
             sandbox.close()
         return int(worker.exitcode or 0)
 
@@ -297,7 +297,7 @@ def make_pipeline(settings: Settings) -> Pipeline:
     )
     passed = settings.passed_env()
     files = files_of(passed, hidden)
-    return Pipeline(settings.node, settings.work_dir, store, sources, sandboxes, trash, passed, files)
+    return Pipeline(Site(settings.node, settings.work_dir, store, sources, sandboxes, trash, passed, files))
 
 
 def watch_parent(fd: int) -> None:
@@ -330,7 +330,7 @@ def run(settings: Settings) -> int:
         if settings.parent_fd is not None:
             watch_parent(settings.parent_fd)
         worker = Worker(settings)
-        remove_orphans(worker.pipeline.sandboxes.values())
+        remove_orphans(worker.pipeline.site.sandboxes.values())
         for folder in ("jobs", "trash"):
             delete_leftovers(settings.work_dir / folder)
         return worker.start()

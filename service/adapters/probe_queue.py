@@ -12,7 +12,7 @@ import redis
 from celery import Celery
 from kombu.exceptions import OperationalError
 
-from service.application.ports import BuildOrder, ProbeOrder, QueueUnavailable
+from service.application.ports import BaseOrder, BuildOrder, ProbeOrder, QueueUnavailable, SourceOrder, SurveyOrder
 from worker import contract
 from worker.contract import Queue, Task
 
@@ -39,9 +39,15 @@ class CeleryQueue:
     def send_prepare(self, bisection_id: str) -> None:
         self._send(Task.PREPARE, Queue.CONTROL, bisection_id, contract.sent_key("prepare", bisection_id, 0))
 
+    def send_survey(self, order: SurveyOrder) -> None:
+        key = contract.sent_key("survey", order.bisection, order.attempt)
+        message = contract.SurveyOrder(bisection=order.bisection, attempt=order.attempt, sandbox=_sandbox(order))
+        self._send(Task.SURVEY, Queue.BUILD, message.model_dump(mode="json"), key)
+
     def send_build(self, order: BuildOrder) -> None:
         key = contract.sent_key("build", order.key, order.attempt)
-        self._send(Task.BUILD, Queue.BUILD, _build(order).model_dump(mode="json"), key)
+        priority = contract.AHEAD if order.ahead else contract.NOW
+        self._send(Task.BUILD, Queue.BUILD, _build(order).model_dump(mode="json"), key, priority)
 
     def send_probe(self, order: ProbeOrder) -> None:
         key = contract.sent_key("probe", order.probe, order.attempt)
@@ -88,11 +94,13 @@ class CeleryQueue:
         with _unavailable():
             self._redis.set(key, "1", ex=contract.LEASE_S)
 
-    def _send(self, task: Task, queue: Queue, payload: object, sent_key: str) -> None:
+    def _send(self, task: Task, queue: Queue, payload: object, sent_key: str, priority: int = contract.NOW) -> None:
         """The mark first: should we die between the two, the outbox still holds the message."""
         with _unavailable():
             self._redis.set(sent_key, "1", ex=SENT_S)
-            self._app.send_task(str(task), args=[payload], queue=str(queue), ignore_result=True, retry=False)
+            self._app.send_task(
+                str(task), args=[payload], queue=str(queue), ignore_result=True, retry=False, priority=priority
+            )
 
 
 @contextmanager
@@ -107,11 +115,15 @@ def _build(order: BuildOrder) -> contract.BuildOrder:
     return contract.BuildOrder(
         key=order.key,
         attempt=order.attempt,
-        source=contract.Source(repo=order.repo, sha=order.sha, mirror=order.mirror),
+        source=_source(order.source),
         command=order.command,
         env=order.env,
         sandbox=_sandbox(order),
         limits=contract.Limits(timeout_s=order.timeout_s),
+        package=order.package,
+        indexes=order.indexes,
+        base=_base(order.base) if order.base else None,
+        overlay_command=order.overlay_command,
     )
 
 
@@ -120,9 +132,10 @@ def _probe(order: ProbeOrder) -> contract.ProbeOrder:
         bisection=order.bisection,
         probe=order.probe,
         attempt=order.attempt,
-        source=contract.Source(repo=order.repo, sha=order.sha, mirror=order.mirror),
+        source=_source(order.source),
         wheel=order.wheel,
         wheel_sha256=order.wheel_sha256,
+        dependencies=contract.Dependencies.model_validate(asdict(order.dependencies)) if order.dependencies else None,
         reproduction=contract.Reproduction.model_validate(asdict(order.reproduction)),
         env=order.env,
         sandbox=_sandbox(order),
@@ -130,6 +143,17 @@ def _probe(order: ProbeOrder) -> contract.ProbeOrder:
     )
 
 
-def _sandbox(order: BuildOrder | ProbeOrder) -> contract.Sandbox:
+def _source(source: SourceOrder) -> contract.Source:
+    fixups = tuple(
+        contract.Fixup(name=patch.name, cherry_pick=patch.cherry_pick, patch=patch.patch) for patch in source.patches
+    )
+    return contract.Source(repo=source.repo, sha=source.sha, mirror=source.mirror, fixups=fixups)
+
+
+def _base(base: BaseOrder) -> contract.Base:
+    return contract.Base(source=_source(base.source), wheel=base.wheel, wheel_sha256=base.wheel_sha256)
+
+
+def _sandbox(order: BuildOrder | ProbeOrder | SurveyOrder) -> contract.Sandbox:
     made: dict[str, Any] = asdict(order.sandbox)
     return contract.Sandbox.model_validate(made)

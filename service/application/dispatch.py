@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from service.application.judge import judge_build_failure
-from service.application.ports import BuildOrder, ProbeOrder, SandboxOrder, Transaction
+from service.application.ports import BuildOrder, ProbeOrder, SandboxOrder, SourceOrder, Transaction
 from service.domain.bisection import Bisection, Build, Message, Probe, Request
 from service.domain.evidence import Judgement
 from service.domain.lifecycle import LIVE_BUILDS, BuildState, ProbeState, moved
@@ -111,9 +111,7 @@ def build_order(build: Build, bisection: Bisection, mirror: str) -> BuildOrder:
     return BuildOrder(
         key=build.key,
         attempt=build.attempt,
-        repo=request.repo,
-        mirror=mirror,
-        sha=build.sha,
+        source=SourceOrder(request.repo, mirror, build.sha),
         command=recipe.build_command or "",
         env=_env(request, build.sha),
         sandbox=SandboxOrder(request.sandbox, recipe.image, recipe.build_network),
@@ -127,11 +125,10 @@ def probe_order(probe: Probe, bisection: Bisection, build: Build | None, mirror:
         bisection=bisection.id,
         probe=probe.id,
         attempt=probe.attempt,
-        repo=request.repo,
-        mirror=mirror,
-        sha=probe.sha,
+        source=SourceOrder(request.repo, mirror, probe.sha),
         wheel=build.wheel_path if build else None,
         wheel_sha256=build.wheel_sha256 if build else None,
+        dependencies=None,
         reproduction=request.reproduction,
         env=_env(request, probe.sha),
         sandbox=SandboxOrder(request.sandbox, recipe.image, Network(recipe.network)),

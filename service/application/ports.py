@@ -15,6 +15,7 @@ from service.domain.bisection import (
     Event,
     Message,
     Node,
+    Patch,
     Probe,
     Reproduction,
 )
@@ -104,25 +105,71 @@ class History(Protocol):
     def mirror(self, repo: str) -> str:
         """Path of the bare mirror."""
 
+    def trees(self, repo: str, shas: Collection[str], patterns: tuple[str, ...] = ()) -> dict[str, str]:
+        """For each commit, an id of the files that the patterns (as in .gitignore) match: of their paths, modes and
+        contents, equal where all of these are. Without patterns, of the whole tree."""
+
+    def files(self, repo: str, shas: Collection[str], path: str) -> dict[str, bytes | None]:
+        """The contents of one file at each commit; None where it is not there."""
+
 
 @dataclass(frozen=True)
 class SandboxOrder:
     kind: SandboxKind
     image: str | None
     network: Network
+    python: str | None = None
+
+
+@dataclass(frozen=True)
+class SourceOrder:
+    """One commit, with the patches that apply to it."""
+
+    repo: str
+    mirror: str
+    sha: str
+    patches: tuple[Patch, ...] = ()
+
+
+@dataclass(frozen=True)
+class BaseOrder:
+    """A wheel with the same native code, and what it was made from."""
+
+    source: SourceOrder
+    wheel: str
+    wheel_sha256: str
+
+
+@dataclass(frozen=True)
+class DependenciesOrder:
+    """`as_of`: RFC 3339, None is now. `network`: of the sandbox in which they are installed."""
+
+    as_of: str | None
+    constraints: str
+    network: Network
+
+
+@dataclass(frozen=True)
+class SurveyOrder:
+    bisection: str
+    attempt: int
+    sandbox: SandboxOrder
 
 
 @dataclass(frozen=True)
 class BuildOrder:
     key: str
     attempt: int
-    repo: str
-    mirror: str
-    sha: str
+    source: SourceOrder
     command: str
     env: dict[str, str]
     sandbox: SandboxOrder
     timeout_s: float
+    package: str | None = None
+    indexes: tuple[str, ...] = ()
+    base: BaseOrder | None = None
+    overlay_command: str | None = None
+    ahead: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,11 +177,10 @@ class ProbeOrder:
     bisection: str
     probe: str
     attempt: int
-    repo: str
-    mirror: str
-    sha: str
+    source: SourceOrder
     wheel: str | None
     wheel_sha256: str | None
+    dependencies: DependenciesOrder | None
     reproduction: Reproduction
     env: dict[str, str]
     sandbox: SandboxOrder
@@ -153,6 +199,7 @@ class ProbeQueue(Protocol):
     """The way to the workers. Sending may raise QueueUnavailable and may be repeated without harm."""
 
     def send_prepare(self, bisection_id: str) -> None: ...
+    def send_survey(self, order: SurveyOrder) -> None: ...
     def send_build(self, order: BuildOrder) -> None: ...
     def send_probe(self, order: ProbeOrder) -> None: ...
     def cancel(self, kind: str, id: str, attempt: int) -> None: ...
@@ -166,6 +213,9 @@ class ProbeQueue(Protocol):
 class ArtifactStore(Protocol):
     def read(self, path: str) -> Iterator[bytes]:
         """In pieces. Errors: NotFound."""
+
+    def remove(self, path: str) -> None:
+        """Does nothing when it is not there. Errors: StoreBusy."""
 
 
 class Clock(Protocol):
@@ -186,6 +236,10 @@ class Policy:
     default_sandbox: SandboxKind
     script_bytes: int = 256 * 1024
     width: int = 64
+    #: Builds made ahead of the probes that may need them, for each bisection; 0 is none.
+    ahead: int = 4
+    #: Bytes of wheels that are kept; None is all.
+    store_bytes: int | None = None
 
 
 @dataclass(frozen=True)

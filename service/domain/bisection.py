@@ -11,6 +11,21 @@ from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 from service.domain.recipe import Recipe, SandboxKind
 
 
+class FailureIn(StrEnum):
+    """Where the failure shows: in a run of the wheel, or already when it is built."""
+
+    RUN = "run"
+    BUILD = "build"
+
+
+class Origin(StrEnum):
+    """How a wheel came about: by the build command, from another one with the same native code, or from an index."""
+
+    BUILT = "built"
+    OVERLAY = "overlay"
+    PREBUILT = "prebuilt"
+
+
 class Purpose(StrEnum):
     """Why a probe was planned."""
 
@@ -59,6 +74,49 @@ class Request:
     timeout_s: float = 3600.0
     hang_is_bad: bool = False
     flaky: bool = False
+    failure_in: FailureIn = FailureIn.RUN
+
+
+@dataclass(frozen=True)
+class Builder:
+    """What builds and runs find in their sandbox. `image`: by digest, or by id where it has none."""
+
+    image: str | None
+    python: str
+    machine: str
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A fix-up with its range looked up: it applies to the ancestors of `bad` that are none of `good`."""
+
+    name: str
+    good: str
+    bad: str
+    cherry_pick: str | None = None
+    patch: str | None = None
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The question what builders have, asked once for each bisection. `attempt` is the fencing token of its order."""
+
+    attempt: int = 0
+    faults: tuple[Fault, ...] = ()
+    silent_since: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What all builds and runs of a bisection share, fixed when it was prepared, so that only the commit differs.
+
+    `as_of`: the time that dependencies are resolved as of, RFC 3339, or `commit`; None is now.
+    """
+
+    as_of: str | None = None
+    patches: tuple[Patch, ...] = ()
+    survey: Survey = field(default_factory=Survey)
+    builder: Builder | None = None
 
 
 @dataclass(frozen=True)
@@ -96,6 +154,7 @@ class Bisection:
     candidates_left: int | None = None
     expected_probes: float | None = None
     notes: tuple[str, ...] = ()
+    setup: Setup = field(default_factory=Setup)
     problem: Problem | None = None
     answer: Answer | None = None
     ended_at: datetime | None = None
@@ -131,7 +190,12 @@ class Probe:
 
 @dataclass(frozen=True)
 class Build:
-    """A wheel by its key, made once for all who ask. `failure` holds the facts of a run that did not build."""
+    """A wheel by its key, made once for all who ask. `failure` holds the facts of a run that did not build.
+
+    `native_key`: the same for all wheels whose compiled files are the same. `base_key`: the build whose compiled files
+    this one takes; without one it is a native build. `ahead`: nobody waits for it yet.
+    `used_at`: when somebody last asked for it.
+    """
 
     key: str
     state: BuildState
@@ -152,6 +216,12 @@ class Build:
     log: Log | None = None
     failure: Outcome | None = None
     faults: tuple[Fault, ...] = ()
+    native_key: str | None = None
+    base_key: str | None = None
+    origin: Origin | None = None
+    notes: tuple[str, ...] = ()
+    ahead: bool = False
+    used_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -191,4 +261,5 @@ class Node:
     slots: int
     seen_at: datetime
     state: str
+    roles: tuple[str, ...] = ("build", "run")
     facts: dict[str, str] = field(default_factory=dict)

@@ -46,7 +46,11 @@ class Fault:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The facts of one run. `ended_in` names the phase that `exit_status` or `signal` belong to."""
+    """The facts of one run. `ended_in` names the phase that `exit_status` or `signal` belong to.
+
+    `first_error`: of a build, the first line in which a compiler says what is wrong; of a fix-up, which does not apply.
+    `dependencies`: versions by distribution, what the wheel was installed with.
+    """
 
     ended_in: str
     exit_status: int | None = None
@@ -57,4 +61,6 @@ class Outcome:
     phases: tuple[Phase, ...] = ()
     log: Log | None = None
     failure_seen: str | None = None
+    first_error: str | None = None
     environment: dict[str, str] = field(default_factory=dict)
+    dependencies: dict[str, str] = field(default_factory=dict)

@@ -31,12 +31,16 @@ class ProbeState(StrEnum):
 
 
 class BuildState(StrEnum):
+    """`waiting`: for a build of the same native code. `evicted`: its wheel had to make room in the store."""
+
+    WAITING = "waiting"
     QUEUED = "queued"
     RUNNING = "running"
     BUILT = "built"
     FAILED = "failed"
     FAULTED = "faulted"
     CANCELLED = "cancelled"
+    EVICTED = "evicted"
 
 
 S = TypeVar("S", bound=StrEnum)
@@ -67,19 +71,21 @@ MOVES: Mapping[type[StrEnum], Mapping[StrEnum, frozenset[StrEnum]]] = {
         _P.CANCELLED: frozenset(),
     },
     BuildState: {
+        _W.WAITING: frozenset({_W.QUEUED, _W.FAILED, _W.CANCELLED}),
         _W.QUEUED: frozenset({_W.QUEUED, _W.RUNNING, _W.BUILT, _W.FAILED, _W.FAULTED, _W.CANCELLED}),
         _W.RUNNING: frozenset({_W.QUEUED, _W.BUILT, _W.FAILED, _W.FAULTED, _W.CANCELLED}),
-        _W.BUILT: frozenset({_W.QUEUED}),
-        _W.FAILED: frozenset({_W.QUEUED}),
-        _W.FAULTED: frozenset({_W.QUEUED}),
-        _W.CANCELLED: frozenset({_W.QUEUED}),
+        _W.BUILT: frozenset({_W.QUEUED, _W.WAITING, _W.EVICTED}),
+        _W.FAILED: frozenset({_W.QUEUED, _W.WAITING, _W.FAILED}),
+        _W.FAULTED: frozenset({_W.QUEUED, _W.WAITING, _W.FAILED}),
+        _W.CANCELLED: frozenset({_W.QUEUED, _W.WAITING, _W.FAILED}),
+        _W.EVICTED: frozenset({_W.QUEUED, _W.WAITING, _W.FAILED}),
     },
 }
 
 #: A live thing may still change by itself.
 LIVE_BISECTIONS = frozenset({_B.QUEUED, _B.PREPARING, _B.CHECKING_ENDS, _B.SEARCHING, _B.CONFIRMING})
 LIVE_PROBES = frozenset({_P.PLANNED, _P.BUILDING, _P.QUEUED, _P.RUNNING})
-LIVE_BUILDS = frozenset({_W.QUEUED, _W.RUNNING})
+LIVE_BUILDS = frozenset({_W.WAITING, _W.QUEUED, _W.RUNNING})
 
 
 class IllegalMove(Exception):

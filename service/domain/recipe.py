@@ -17,10 +17,33 @@ class Network(StrEnum):
 
 
 @dataclass(frozen=True)
+class Deps:
+    """What a wheel's dependencies are resolved by. `as_of`: `bad`, `commit`, `today` or a date (2025-09-25).
+
+    `constraints`: lines as in a pip constraints file.
+    """
+
+    as_of: str = "bad"
+    constraints: str = ""
+
+
+@dataclass(frozen=True)
+class Fixup:
+    """A change that commits in `range` ("A..B" as git means it) need before they build: a commit's, or a patch."""
+
+    range: str
+    cherry_pick: str | None = None
+    patch: str | None = None
+
+
+@dataclass(frozen=True)
 class Recipe:
     """Without `build_command` nothing is built: the reproduction runs in the source tree, as with `git bisect run`.
 
-    `env` values may hold `{sha}`, the commit's full id.
+    `env` values may hold `{sha}`, the commit's full id, and each of `wheel_indexes` must: URLs where a wheel that was
+    built elsewhere may lie. `package`: the distribution's name. `wheel_paths`: what goes into the wheel (all, when
+    empty); `native_paths`: what its compiled files are made from; patterns as in .gitignore. `overlay_command`: the
+    project's own way to a wheel from $FIRSTBAD_BASE, one with the same native code.
     """
 
     name: str
@@ -30,3 +53,10 @@ class Recipe:
     image: str | None = None
     network: Network = Network.NONE
     env: dict[str, str] = field(default_factory=dict)
+    package: str | None = None
+    wheel_paths: tuple[str, ...] = ()
+    native_paths: tuple[str, ...] = ()
+    overlay_command: str | None = None
+    wheel_indexes: tuple[str, ...] = ()
+    deps: Deps = field(default_factory=Deps)
+    fixups: tuple[Fixup, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from service.domain.bisection import Builder, Origin
 from service.domain.evidence import Fault, Log, Outcome
 
 
@@ -38,3 +39,16 @@ class BuildReport:
     failure: Outcome | None = None
     fault: Fault | None = None
     log: Log | None = None
+    origin: Origin | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SurveyReport:
+    """Exactly one of `builder` and `fault`."""
+
+    bisection: str
+    attempt: int
+    node: str
+    builder: Builder | None = None
+    fault: Fault | None = None

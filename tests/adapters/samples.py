@@ -12,6 +12,7 @@ from service.domain.bisection import (
     Build,
     Message,
     Node,
+    Origin,
     Probe,
     Problem,
     Purpose,
@@ -135,10 +136,16 @@ def build(key: str = "key", bisection_id: str = "b1") -> Build:
         log=LOG,
         failure=OUTCOME,
         faults=(FAULT,),
+        native_key="native",
+        base_key="other key",
+        origin=Origin.OVERLAY,
+        notes=("not in the index",),
+        ahead=True,
+        used_at=later(6),
     )
 
 
-NODE = Node("gpu-1", 2, T0, "up", {"gpu": "H200"})
+NODE = Node("gpu-1", 2, T0, "up", ("run",), {"gpu": "H200"})
 MESSAGE = Message("send_probe", "probe:b1-1:1", {"probe": "b1-1", "attempt": 1, "nested": {"a": [1, None, 2.5]}})
 
 

@@ -120,4 +120,4 @@ def _definitions(url: str) -> dict[str, set[str]]:
     with create_engine(url).connect() as connection:
         found = connection.execute(text("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
         rows = {name: sql for name, sql in found if not name.startswith(("alembic", "sqlite_"))}
-    return {name: {part.strip(" \n,)(") for part in sql.split("\n")} for name, sql in rows.items()}
+    return {name: {part.strip(" \n,)(") for part in sql.replace('"', "").split("\n")} for name, sql in rows.items()}

@@ -8,23 +8,30 @@ import json
 import pytest
 
 from service.adapters.probe_queue import CeleryQueue
-from service.application.ports import BuildOrder, ProbeOrder, QueueUnavailable, SandboxOrder
-from service.domain.bisection import Reproduction, Serve
+from service.application.ports import (
+    BuildOrder,
+    DependenciesOrder,
+    ProbeOrder,
+    QueueUnavailable,
+    SandboxOrder,
+    SourceOrder,
+)
+from service.domain.bisection import Patch, Reproduction, Serve
 from service.domain.recipe import Network, SandboxKind
 from tests.redis_server import Broker
 from worker import contract
 from worker.contract import Queue, Task
 
+PATCH = Patch("patch 1", "b" * 40, "c" * 40, patch="--- a/x\n")
 SANDBOX = SandboxOrder(SandboxKind.PROCESS, None, Network.NONE)
 PROBE = ProbeOrder(
     bisection="b1",
     probe="b1.1",
     attempt=2,
-    repo="https://example.org/r.git",
-    mirror="/mirrors/r",
-    sha="a" * 40,
+    source=SourceOrder("https://example.org/r.git", "/mirrors/r", "a" * 40, (PATCH,)),
     wheel="wheels/k/p-1-py3-none-any.whl",
     wheel_sha256="0" * 64,
+    dependencies=DependenciesOrder("2025-09-25T00:00:00Z", "torch==2.8", Network.BRIDGE),
     reproduction=Reproduction(serve=Serve("serve", ready_http="/health", within_s=5.0), check="true", failure="boom"),
     env={"A": "1"},
     sandbox=SANDBOX,
@@ -33,9 +40,7 @@ PROBE = ProbeOrder(
 BUILD = BuildOrder(
     key="k",
     attempt=1,
-    repo=PROBE.repo,
-    mirror=PROBE.mirror,
-    sha=PROBE.sha,
+    source=PROBE.source,
     command="make wheel",
     env={},
     sandbox=SANDBOX,

@@ -70,7 +70,7 @@ def test_a_commit_that_does_not_build_is_skipped_and_not_built_again(world: Worl
     skipped = [probe for probe in world.flow.probes(id) if probe.verdict is Verdict.SKIP]
     assert [probe.sha for probe in skipped] == [world.shas[9]]
     assert "does not build" in skipped[0].reason
-    assert [order.sha for order in world.workers.built].count(world.shas[9]) == 1
+    assert [order.source.sha for order in world.workers.built].count(world.shas[9]) == 1
 
 
 def test_a_failed_build_is_believed_by_the_bisection_that_saw_it_and_tried_anew_by_the_next(world: World) -> None:
@@ -194,8 +194,8 @@ def test_three_faults_end_a_probe_as_skip_and_the_report_says_so(world: World) -
     truth, middle = world.truth(13), None
     while world.workers.probes:
         order = world.workers.probes[0]
-        middle = middle or (order.sha if world.flow.probe(order.probe).purpose is Purpose.SEARCH else None)
-        if order.sha == middle:
+        middle = middle or (order.source.sha if world.flow.probe(order.probe).purpose is Purpose.SEARCH else None)
+        if order.source.sha == middle:
             world.workers.fault(world.flow)
             world.wait_for_retry()
         else:

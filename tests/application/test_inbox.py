@@ -52,7 +52,7 @@ def test_messages_of_a_whole_bisection(world: World) -> None:
         started = contract.Started(kind="probe", id=probe.probe, attempt=probe.attempt, node="n")
         inbox.started(world.flow, told(started))
         answer = contract.ProbeResult(
-            probe=probe.probe, attempt=probe.attempt, node="n", outcome=outcome(truth(probe.sha))
+            probe=probe.probe, attempt=probe.attempt, node="n", outcome=outcome(truth(probe.source.sha))
         )
         inbox.probed(world.flow, told(answer))
     found = world.flow.bisection(id)

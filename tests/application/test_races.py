@@ -73,7 +73,7 @@ def test_sweeps_and_results(world: World) -> None:
     truth = world.truth(13)
     while world.workers.probes:
         orders, world.workers.probes = world.workers.probes, []
-        reports = [result(order, truth(order.sha)) for order in orders]
+        reports = [result(order, truth(order.source.sha)) for order in orders]
         at_once(world.flow.sweep, *[lambda report=report: world.flow.probed(report) for report in reports])
     answer = world.flow.bisection(id).answer
     assert answer is not None

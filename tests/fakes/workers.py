@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from service.application.flow import Flow
-from service.application.ports import BuildOrder, ProbeOrder, QueueUnavailable
+from service.application.ports import BuildOrder, ProbeOrder, QueueUnavailable, SurveyOrder
 from service.domain.evidence import Fault, Log, Outcome
 from service.domain.results import BuildReport, ProbeReport, WheelFacts
 
@@ -22,6 +22,7 @@ class Workers:
 
     builds: list[BuildOrder] = field(default_factory=list)
     probes: list[ProbeOrder] = field(default_factory=list)
+    surveys: list[SurveyOrder] = field(default_factory=list)
     prepares: list[str] = field(default_factory=list)
     cancelled: list[tuple[str, str, int]] = field(default_factory=list)
     seen: list[ProbeOrder] = field(default_factory=list)
@@ -31,6 +32,9 @@ class Workers:
 
     def send_prepare(self, bisection_id: str) -> None:
         self._take(self.prepares, bisection_id)
+
+    def send_survey(self, order: SurveyOrder) -> None:
+        self._take(self.surveys, order)
 
     def send_build(self, order: BuildOrder) -> None:
         self._take(self.builds, order)
@@ -84,7 +88,7 @@ class Workers:
 
     def run(self, flow: Flow, truth: Truth) -> ProbeOrder:
         order = self.start(flow)
-        flow.probed(result(order, truth(order.sha)))
+        flow.probed(result(order, truth(order.source.sha)))
         return order
 
     def fault(self, flow: Flow, kind: str = "disk-full") -> ProbeOrder:

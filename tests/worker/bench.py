@@ -109,8 +109,8 @@ class Bench:
         return self.outcome(serve=Serve(command=command, **given), check=check, **changed)
 
     def log(self, outcome: Any) -> bytes:
-        assert self.pipeline.store.local is not None
-        return (self.pipeline.store.local / outcome.log.path).read_bytes()
+        assert self.pipeline.site.store.local is not None
+        return (self.pipeline.site.store.local / outcome.log.path).read_bytes()
 
     def text(self, outcome: Any) -> list[str]:
         return [line[25:].decode("utf-8", "replace") for line in self.log(outcome).splitlines()]
@@ -131,12 +131,12 @@ class Bench:
         return result
 
     def job(self, id: str) -> Path:
-        return self.pipeline.work_dir / "jobs" / f"{id}.1"
+        return self.pipeline.site.work_dir / "jobs" / f"{id}.1"
 
     def left(self) -> list[Path]:
         """What runs that are over have left, or what runs."""
-        assert self.pipeline.bin.wait(60.0)
-        folders = (self.pipeline.work_dir / "jobs", self.pipeline.bin.folder)
+        assert self.pipeline.site.bin.wait(60.0)
+        folders = (self.pipeline.site.work_dir / "jobs", self.pipeline.site.bin.folder)
         return [path for folder in folders if folder.exists() for path in folder.iterdir()]
 
 

@@ -38,7 +38,7 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path, repository: tuple[Path
         sandbox = Sandbox(kind="process")
     made = pipeline(tmp_path)
     yield Bench(made, *repository, sandbox)
-    for each in made.sandboxes.values():
+    for each in made.site.sandboxes.values():
         each.close()
 
 
@@ -47,7 +47,7 @@ def process_bench(tmp_path: Path, repository: tuple[Path, tuple[str, ...]]) -> I
     needs("bwrap")
     made = pipeline(tmp_path)
     yield Bench(made, *repository, Sandbox(kind="process"))
-    for each in made.sandboxes.values():
+    for each in made.site.sandboxes.values():
         each.close()
 
 

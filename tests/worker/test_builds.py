@@ -40,10 +40,10 @@ def reason(result: BuildResult) -> str:
 def test_a_wheel_is_stored_under_its_key(process_bench: Bench) -> None:
     result = process_bench.build(key="abc")
     assert result.wheel is not None and result.failure is None and result.fault is None
-    assert result.wheel.path == "wheels/abc/tinypkg-1.0-py3-none-any.whl"
-    stored = process_bench.pipeline.store.local / result.wheel.path
+    assert result.wheel.path == "wheels/abc/1/tinypkg-1.0-py3-none-any.whl"
+    stored = process_bench.pipeline.site.store.local / result.wheel.path
     assert stored.stat().st_size == result.wheel.bytes
-    assert (process_bench.pipeline.store.local / result.log.path).exists()
+    assert (process_bench.pipeline.site.store.local / result.log.path).exists()
 
 
 def test_a_wheel_that_does_not_appear_is_a_failure(process_bench: Bench) -> None:
@@ -172,7 +172,7 @@ def test_a_store_that_is_full_is_the_nodes_fault(small_disk: Path, process_bench
 
 def test_a_damaged_wheel_is_a_fault(process_bench: Bench) -> None:
     built = process_bench.build().wheel
-    stored = process_bench.pipeline.store.local / built.path
+    stored = process_bench.pipeline.site.store.local / built.path
     stored.write_bytes(b"x" + stored.read_bytes()[1:])
     result = process_bench.probe("true", wheel=built.path, wheel_sha256=built.sha256)
     assert result.fault.kind == "damaged-wheel"

@@ -50,7 +50,7 @@ def docker_bench(tmp_path: Path, docker_image: str, repository: tuple[Path, tupl
 
 
 def containers(bench: Bench) -> list[str]:
-    command = ["docker", "ps", "--all", "--quiet", "--filter", f"label=firstbad.node={bench.pipeline.node}"]
+    command = ["docker", "ps", "--all", "--quiet", "--filter", f"label=firstbad.node={bench.pipeline.site.node}"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
 
 
@@ -111,7 +111,7 @@ def test_a_container_is_labelled_and_has_nothing_it_does_not_need(docker_bench: 
     probe.stop.press(CANCELLED)
     assert probe.finished() is None
     assert f'"firstbad.probe":"{probe.order.probe}"' in labels and '"firstbad.attempt":"1"' in labels
-    assert f'"firstbad.worker":"{identity(docker_bench.pipeline.work_dir)}"' in labels
+    assert f'"firstbad.worker":"{identity(docker_bench.pipeline.site.work_dir)}"' in labels
     assert '"firstbad.bisection":"b1"' in labels and '"firstbad.kind":"probe"' in labels
     assert facts == "true [ALL] [no-new-privileges:true]"
     assert containers(docker_bench) == []
@@ -127,8 +127,8 @@ def test_a_container_that_someone_removes_is_a_fault(docker_bench: Bench) -> Non
 
 
 def test_only_the_containers_that_this_worker_left_are_removed(docker_bench: Bench, docker_image: str) -> None:
-    node = f"firstbad.node={docker_bench.pipeline.node}"
-    label = f"firstbad.worker={identity(docker_bench.pipeline.work_dir)}"
+    node = f"firstbad.node={docker_bench.pipeline.site.node}"
+    label = f"firstbad.worker={identity(docker_bench.pipeline.site.work_dir)}"
     subprocess.run(
         ["docker", "run", "--detach", "--label", label, "--label", node, docker_image, "sleep", "600"], check=True
     )
@@ -139,7 +139,7 @@ def test_only_the_containers_that_this_worker_left_are_removed(docker_bench: Ben
         capture_output=True,
         text=True,
     ).stdout.strip()
-    assert docker_bench.pipeline.sandboxes["docker"].remove_orphans() == 2
+    assert docker_bench.pipeline.site.sandboxes["docker"].remove_orphans() == 2
     left = containers(docker_bench)
     subprocess.run(["docker", "rm", other], check=True, capture_output=True)
     # Another worker's, though its node has the same name.

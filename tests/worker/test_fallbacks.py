@@ -28,11 +28,13 @@ def weak(request: pytest.FixtureRequest, tmp_path: Path, repository: tuple[Path,
         needs(tool)
     made = pipeline(tmp_path)
     sandbox = ProcessSandbox(made.work_dir, install_inside(made.work_dir), View(), 65534, tools)
-    return Bench(dataclasses.replace(made, sandboxes={"process": sandbox}), *repository, Sandbox(kind="process"))
+    return Bench(
+        Pipeline(dataclasses.replace(made.site, sandboxes={"process": sandbox})), *repository, Sandbox(kind="process")
+    )
 
 
 def isolated(bench: Bench, name: str) -> bool:
-    facts = bench.pipeline.sandboxes["process"].facts()
+    facts = bench.pipeline.site.sandboxes["process"].facts()
     assert (name in facts["isolation"].split(",")) != (name in facts["not_isolated"].split(","))
     return name in facts["isolation"].split(",")
 

@@ -157,7 +157,13 @@ def test_no_privilege_can_be_had_or_regained(bench: Bench) -> None:
 
 
 def test_neither_the_engine_nor_the_service_can_be_reached(bench: Bench) -> None:
-    places = ["/var/run/docker.sock", "/run/docker.sock", "/run/containerd", bench.pipeline.work_dir, bench.repository]
+    places = [
+        "/var/run/docker.sock",
+        "/run/docker.sock",
+        "/run/containerd",
+        bench.pipeline.site.work_dir,
+        bench.repository,
+    ]
     script = f"for place in {' '.join(map(str, places))}; do if test -e $place; then echo saw $place; fi; done"
     assert bench.text(bench.outcome(script)) == []
 
@@ -359,6 +365,6 @@ def test_an_outcome_that_the_script_wrote_is_not_believed(bench: Bench) -> None:
 def test_the_environment_is_told(bench: Bench) -> None:
     environment = bench.outcome("true").environment
     assert environment["sandbox"] == bench.sandbox.kind
-    assert environment["node"] == bench.pipeline.node
+    assert environment["node"] == bench.pipeline.site.node
     assert {"pid", "net", "mount", "ipc", "uts"} <= set(environment["isolation"].split(","))
     assert not {"pid", "net", "mount"} & set(environment["not_isolated"].split(","))

@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, Double, ForeignKey, Index, Integer, MetaData,
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from service.adapters.database.types import Json, OneOf, PlainText, UtcDateTime
-from service.domain.bisection import Answer, Problem, Purpose, Request
+from service.domain.bisection import Answer, Origin, Problem, Purpose, Request, Setup
 from service.domain.evidence import Fault, Log, Outcome, Verdict
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 
@@ -35,9 +35,11 @@ class Base(DeclarativeBase):
         ProbeState: OneOf(ProbeState),
         BuildState: OneOf(BuildState),
         Purpose: OneOf(Purpose),
+        Origin: OneOf(Origin),
         Verdict: OneOf(Verdict),
         Request: Json(Request),
         Problem: Json(Problem),
+        Setup: Json(Setup),
         Answer: Json(Answer),
         Outcome: Json(Outcome),
         Log: Json(Log),
@@ -67,6 +69,7 @@ class BisectionRow(Base):
     problem: Mapped[Problem | None]
     answer: Mapped[Answer | None]
     ended_at: Mapped[datetime | None]
+    setup: Mapped[Setup]
 
 
 class ProbeRow(Base):
@@ -98,7 +101,7 @@ class BuildRow(Base):
     """`bisection_id` is the first that asked; others wait for the same row."""
 
     __tablename__ = "builds"
-    __table_args__ = (Index(None, "state"),)
+    __table_args__ = (Index(None, "state"), Index(None, "native_key"), Index(None, "repo"))
 
     key: Mapped[str] = mapped_column(primary_key=True)
     state: Mapped[BuildState]
@@ -119,6 +122,12 @@ class BuildRow(Base):
     log: Mapped[Log | None]
     failure: Mapped[Outcome | None]
     faults: Mapped[tuple[Fault, ...]]
+    native_key: Mapped[str | None]
+    base_key: Mapped[str | None]
+    origin: Mapped[Origin | None]
+    notes: Mapped[tuple[str, ...]]
+    ahead: Mapped[bool]
+    used_at: Mapped[datetime | None]
 
 
 class EventRow(Base):
@@ -161,3 +170,4 @@ class NodeRow(Base):
     seen_at: Mapped[datetime]
     state: Mapped[str]
     facts: Mapped[dict[str, str]]
+    roles: Mapped[tuple[str, ...]]

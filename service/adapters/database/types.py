@@ -87,5 +87,5 @@ class Json(TypeDecorator[Any]):
 
 def to_json(value: Any) -> str:
     """Compact; a lone surrogate becomes U+FFFD. Errors: ValueError for NaN and infinities, which are no JSON."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=datetime.isoformat)
     return re.sub("[\ud800-\udfff]", "\ufffd", text)

@@ -1,0 +1,193 @@
+"""What builds and probes have in common: a job folder, a run in a sandbox, its log and its facts."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from worker import contract, observe
+from worker.build.source import Sources
+from worker.build.store import Store
+from worker.contract import BuildOrder, Outcome, Phase, ProbeOrder
+from worker.errors import NodeFault
+from worker.run import job as jobs
+from worker.run.bin import Bin
+from worker.run.job import Errand, InsideOutcome, Job
+from worker.run.logs import KeptLog, assemble
+from worker.run.sandbox import Ran, Sandbox
+from worker.run.stop import OVERDUE, Stop
+
+RUN_LINES, BUILD_LINES = 20, 50
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Site:
+    """What this node works with. `sandboxes`: by kind, those that are allowed.
+
+    `passed_env`: variables of the node for runs with a network. `files`: those of the node that are shown to them.
+    """
+
+    node: str
+    work_dir: Path
+    store: Store
+    sources: Sources
+    sandboxes: Mapping[str, Sandbox]
+    bin: Bin
+    passed_env: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[Path, ...] = ()
+
+    def sandbox(self, wanted: contract.Sandbox) -> Sandbox:
+        found = self.sandboxes.get(wanted.kind)
+        if found is None:
+            allowed = ", ".join(sorted(self.sandboxes)) or "none"
+            message = f"the {wanted.kind} sandbox is not allowed on {self.node}, which has: {allowed}"
+            raise NodeFault("sandbox-refused", message, "See FIRSTBAD_SANDBOXES of this node.")
+        return found
+
+    @contextlib.contextmanager
+    def job(self, name: str, sandbox: Sandbox) -> Iterator[Job]:
+        job = jobs.create(self.work_dir / "jobs", name, sandbox.uid)
+        try:
+            yield job
+        finally:
+            self.bin.throw(job.root)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run that is asked for: the order it is for, and what is to be done inside."""
+
+    order: BuildOrder | ProbeOrder
+    work: dict[str, Any]
+    labels: dict[str, str]
+    began: float
+    cache: Path | None = None
+
+
+def execute(site: Site, job: Job, sandbox: Sandbox, task: Task, stop: Stop) -> Run:
+    """Errors: NodeFault, Stopped."""
+    stop.check()
+    errand = _errand(site, sandbox.place(job), task)
+    ran = sandbox.run(job, errand, stop)
+    if stop.reason != OVERDUE:
+        stop.check()
+    # Where what ran inside failed itself, the reproduction may have written an outcome in its place.
+    inside = jobs.read_outcome(job) if ran.status == 0 else None
+    log = assemble(job, inside.bytes if inside else None, task.order.limits.log_cap_bytes)
+    overdue = stop.reason == OVERDUE
+    return Run(ran, inside, log, time.time() - task.began, task.began, overdue=overdue, said=jobs.said(job))
+
+
+def _errand(site: Site, place: str, task: Task) -> Errand:
+    order, limits = task.order, task.order.limits
+    network = order.sandbox.network != "none"
+    env = {**(site.passed_env if network else {}), "FIRSTBAD_COMMIT": order.source.sha, **_checked_env(order.env)}
+    if "build" in task.work:
+        env["FIRSTBAD_OUT"] = f"{place}/out/wheels"
+    return Errand(
+        order={
+            **task.work,
+            "offline": not network,
+            "timeout_s": limits.timeout_s,
+            "log_cap_bytes": limits.log_cap_bytes,
+        },
+        timeout_s=limits.timeout_s,
+        image=order.sandbox.image,
+        network=network,
+        memory_bytes=limits.memory_bytes,
+        pids=limits.pids,
+        env=env,
+        labels={**task.labels, "attempt": str(order.attempt), "node": site.node},
+        files=site.files,
+        cache=task.cache,
+    )
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that is over: what the sandbox, what ran inside and the log say. `seconds` until then, since `began`."""
+
+    ran: Ran
+    inside: InsideOutcome | None
+    log: KeptLog
+    seconds: float
+    began: float
+    overdue: bool
+    said: str
+
+    @property
+    def exit_status(self) -> int | None:
+        return self.inside.exit_status if self.inside is not None and self.inside.fault is None else None
+
+    def phases(self) -> tuple[Phase, ...]:
+        """With times since the order was taken; unpacking belongs to the fetch."""
+        if self.inside is None:
+            return ()
+        shift = min(max(self.inside.began - self.began, 0.0), self.seconds)
+        rest = [phase for phase in self.inside.phases if phase.name != "unpack"]
+        fetched = shift + sum(phase.seconds or 0.0 for phase in self.inside.phases if phase.name == "unpack")
+        run = [Phase(name=phase.name, at_s=shift + phase.at_s, seconds=phase.seconds or 0.0) for phase in rest]
+        return (Phase(name="fetch", at_s=0.0, seconds=fetched), *run)
+
+    def fault(self) -> NodeFault:
+        """The fault that was reported from inside."""
+        assert self.inside is not None and self.inside.fault is not None
+        told = self.inside.fault
+        with self.log.path.open("rb") as text:
+            lines = observe.last_lines(text, 5)
+            text.seek(0)
+            kind = "disk-full" if observe.out_of_space(text) else told.get("kind", "sandbox")
+        said = f": {' / '.join(lines)}" if lines else ""
+        return NodeFault(kind[:50], f"{told.get('message', '')}{said}"[:2000], told.get("advice", "")[:500])
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What an outcome should say. `path` of its log; `last`: the phase it ended in when nothing tells."""
+
+    path: str
+    last: str
+    failure: str | None = None
+    lines: int = RUN_LINES
+
+
+def outcome(site: Site, run: Run, wanted: Wanted) -> Outcome:
+    """The facts of a run, its log stored. Errors: NodeFault."""
+    inside = run.inside
+    if inside is not None and inside.fault is not None:
+        raise run.fault()
+    if inside is None and not (run.overdue or run.ran.out_of_memory):
+        raise NodeFault("sandbox", f"the sandbox ended before its work did: {run.said}", "See the node's log.")
+    site.store.put(run.log.path, wanted.path)
+    with run.log.path.open("rb") as text:
+        last_lines = observe.last_lines(text, wanted.lines)
+        text.seek(0)
+        seen = (inside.failure_seen if inside else None) or observe.first_with(text, wanted.failure)
+    log = contract.Log(path=wanted.path, bytes=run.log.bytes, cut=run.log.cut, last_lines=last_lines)
+    return Outcome(
+        exit_status=inside.exit_status if inside else None,
+        signal=inside.signal if inside else None,
+        ready=inside.ready if inside else None,
+        timed_out=inside.timed_out if inside else run.overdue,
+        out_of_memory=run.ran.out_of_memory,
+        ended_in=inside.ended_in if inside else wanted.last,
+        phases=run.phases(),
+        log=log,
+        failure_seen=observe.readable(seen.encode()) if seen else None,
+        environment={**(inside.facts if inside else {}), **run.ran.facts, "node": site.node},
+    )
+
+
+def _checked_env(env: Mapping[str, str]) -> dict[str, str]:
+    for name, value in env.items():
+        if not _NAME.fullmatch(name) or "\0" in value:
+            raise NodeFault(
+                "order", f"{name!r} cannot be a variable of the environment", "Use letters, digits and '_'."
+            )
+    return dict(env)
