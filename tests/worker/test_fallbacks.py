@@ -14,6 +14,7 @@ from tests.waiting import eventually
 from tests.worker.bench import SERVER, Background, Bench, running
 from tests.worker.conftest import pipeline
 from worker.contract import Sandbox, Serve
+from worker.pipeline import Pipeline
 from worker.run.cgroups import Groups
 from worker.run.job import install_inside
 from worker.run.process import ProcessSandbox
