@@ -22,6 +22,7 @@ PARTS: Mapping[str, Callable[[], bool]] = {
     "docker": lambda: (
         bool(shutil.which("docker")) and not subprocess.run(["docker", "info"], capture_output=True).returncode
     ),
+    "registry": lambda: shutil.which("docker-registry") is not None,
     "bwrap": lambda: shutil.which("bwrap") is not None,
     "unshare": lambda: shutil.which("unshare") is not None,
     "root": lambda: os.geteuid() == 0,

@@ -11,6 +11,7 @@ from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 SandboxKind = Literal["docker", "process"]
+Role = Literal["build", "run"]
 
 #: Passed into sandboxes that have a network, so that installers get through proxies and private authorities.
 PASSED = (
@@ -35,8 +36,9 @@ GIT_NEEDS = ("PATH", "HOME", "USER", "SSH_AUTH_SOCK", "GIT_SSH_COMMAND", "XDG_RU
 class Settings(BaseSettings):
     """`work_dir`: jobs, caches and results not yet sent. `store_url`: an fsspec URL or a path.
 
-    `slots`: tasks at a time. `visible`: folders of the node that process sandboxes may read. `hidden`: folders that
-    no process sandbox sees, besides `work_dir` and the store. `sandbox_uid`: who runs inside when the worker is root.
+    `slots`: tasks at a time. `roles`: what it does. `visible`: folders of the node that process sandboxes may read.
+    `hidden`: folders that no process sandbox sees, besides `work_dir` and the store. `sandbox_uid`: who runs inside
+    when the worker is root.
     """
 
     model_config = SettingsConfigDict(env_prefix="FIRSTBAD_", frozen=True, extra="ignore")
@@ -46,6 +48,7 @@ class Settings(BaseSettings):
     store_url: str = ""
     node: str = Field(default_factory=socket.gethostname, min_length=1, max_length=200)
     slots: int = Field(default=1, ge=1, le=1024)
+    roles: Annotated[tuple[Role, ...], NoDecode, Field(min_length=1)] = ("build", "run")
     sandboxes: Annotated[tuple[SandboxKind, ...], NoDecode] = ("docker", "process")
     allow_file_repos: bool = False
     pass_env: Annotated[tuple[str, ...], NoDecode] = PASSED
@@ -57,7 +60,7 @@ class Settings(BaseSettings):
     #: Longest time that git may take to bring a commit to the node.
     fetch_timeout_s: float = 900.0
 
-    @field_validator("sandboxes", "pass_env", "visible", "hidden", mode="before")
+    @field_validator("roles", "sandboxes", "pass_env", "visible", "hidden", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value

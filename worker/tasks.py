@@ -25,6 +25,8 @@ from pydantic import BaseModel, ValidationError
 from worker.build.source import Sources
 from worker.build.store import Store
 from worker.contract import (
+    AHEAD,
+    NOW,
     VERSION,
     BuildOrder,
     BuildResult,
@@ -34,6 +36,8 @@ from worker.contract import (
     ProbeResult,
     Queue,
     Started,
+    SurveyOrder,
+    SurveyResult,
     Task,
 )
 from worker.errors import NodeFault
@@ -54,10 +58,11 @@ log = logging.getLogger(__name__)
 SHUTDOWN_S = 5.0
 #: Seconds that removing job folders may take then.
 REMOVE_S = 2.0
-RESULTS = {"build": Task.BUILT, "probe": Task.PROBED}
+RESULTS = {"build": Task.BUILT, "probe": Task.PROBED, "survey": Task.SURVEYED}
+QUEUES = {"build": Queue.BUILD, "run": Queue.PROBE}
 
 
-def make_app(redis_url: str) -> celery.Celery:
+def make_app(redis_url: str, roles: Iterable[str] = tuple(QUEUES)) -> celery.Celery:
     """Early acknowledgement: the service's database decides what is run again, never the broker."""
     app = celery.Celery("firstbad-worker", broker=redis_url)
     app.conf.update(
@@ -65,7 +70,7 @@ def make_app(redis_url: str) -> celery.Celery:
         accept_content=["json"],
         task_ignore_result=True,
         task_acks_late=False,
-        task_queues=[kombu.entity.Queue(queue) for queue in (Queue.BUILD, Queue.PROBE)],  # type: ignore[no-untyped-call]
+        task_queues=[kombu.entity.Queue(QUEUES[role]) for role in roles],  # type: ignore[no-untyped-call]
         worker_prefetch_multiplier=1,
         worker_disable_prefetch=True,
         worker_enable_remote_control=False,
@@ -78,6 +83,8 @@ def make_app(redis_url: str) -> celery.Celery:
             "socket_connect_timeout": 5.0,
             "socket_timeout": 15.0,
             "visibility_timeout": 24 * 3600,
+            # All queues are asked for what somebody waits for before any is asked for what is made ahead.
+            "priority_steps": [NOW, AHEAD],
         },
     )
     return app
@@ -88,7 +95,7 @@ class Worker:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.app = make_app(settings.redis_url)
+        self.app = make_app(settings.redis_url, settings.roles)
         self.stopping = threading.Event()
         self.free = Wake()
         self.outgoing = Outgoing(settings.work_dir / "outgoing", self._send)
@@ -97,6 +104,7 @@ class Worker:
         self.pipeline = make_pipeline(settings)
         self.app.task(name=Task.BUILD)(self.build)
         self.app.task(name=Task.PROBE)(self.probe)
+        self.app.task(name=Task.SURVEY)(self.survey)
         self.app.steps["consumer"].add(self.free.step())
 
     def probe(self, order: dict[str, Any]) -> None:
@@ -104,6 +112,9 @@ class Worker:
 
     def build(self, order: dict[str, Any]) -> None:
         self._do("build", "key", order, BuildOrder, self.pipeline.build, self._build_fault)
+
+    def survey(self, order: dict[str, Any]) -> None:
+        self._do("survey", "bisection", order, SurveyOrder, self.pipeline.survey, self._survey_fault)
 
     def _do(
         self,
@@ -140,6 +151,9 @@ class Worker:
     def _build_fault(self, id: str, attempt: int, fault: Fault) -> BuildResult:
         return BuildResult(key=id, attempt=attempt, node=self.settings.node, seconds=0.0, fault=fault)
 
+    def _survey_fault(self, id: str, attempt: int, fault: Fault) -> SurveyResult:
+        return SurveyResult(bisection=id, attempt=attempt, node=self.settings.node, fault=fault)
+
     def _started(self, key: Key) -> None:
         kind, id, attempt = key
         message = Started(kind=kind, id=id, attempt=attempt, node=self.settings.node)
@@ -150,7 +164,9 @@ class Worker:
         facts: dict[str, str] = {}
         for sandbox in self.pipeline.site.sandboxes.values():
             facts.update({f"{sandbox.kind}.{name}": value for name, value in facts_of(sandbox).items()})
-        message = NodeReport(node=self.settings.node, event=event, slots=self.settings.slots, facts=facts)
+        message = NodeReport(
+            node=self.settings.node, event=event, slots=self.settings.slots, roles=self.settings.roles, facts=facts
+        )
         with contextlib.suppress(Unreachable):
             self._send(Task.NODE, message.model_dump(mode="json"))
 

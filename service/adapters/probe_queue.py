@@ -25,7 +25,13 @@ def sender(redis_url: str) -> Celery:
     """A Celery application that only sends."""
     app = Celery("firstbad", broker=redis_url, set_as_current=False)
     app.conf.update(task_serializer="json", accept_content=["json"], task_ignore_result=True)
-    app.conf.update(broker_transport_options={"socket_connect_timeout": 5, "socket_timeout": 10})
+    app.conf.update(
+        broker_transport_options={
+            "socket_connect_timeout": 5,
+            "socket_timeout": 10,
+            "priority_steps": [contract.NOW, contract.AHEAD],
+        }
+    )
     return app
 
 
@@ -124,6 +130,7 @@ def _build(order: BuildOrder) -> contract.BuildOrder:
         indexes=order.indexes,
         base=_base(order.base) if order.base else None,
         overlay_command=order.overlay_command,
+        failure=order.failure,
     )
 
 

@@ -34,7 +34,9 @@ def test_only_named_variables_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> 
     assert Settings(pass_env=("MY_PROXY",)).passed_env() == {"MY_PROXY": "p"}
 
 
-@pytest.mark.parametrize("wrong", [{"slots": 0}, {"sandboxes": "vm"}, {"sandbox_uid": 0}, {"node": ""}])
+@pytest.mark.parametrize(
+    "wrong", [{"slots": 0}, {"sandboxes": "vm"}, {"roles": "test"}, {"roles": ""}, {"sandbox_uid": 0}, {"node": ""}]
+)
 def test_what_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         Settings(**wrong)  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -16,15 +17,23 @@ from typing import Any
 import celery
 import pytest
 
+from service.adapters.probe_queue import sender
 from tests.conftest import needs
 from tests.redis_server import Broker
 from tests.waiting import eventually
 from tests.worker.bench import Bench, running
 from worker.contract import (
+    AHEAD,
+    NOW,
     VERSION,
+    BuildOrder,
+    Limits,
     ProbeOrder,
     ProbeResult,
     Queue,
+    Sandbox,
+    SurveyOrder,
+    SurveyResult,
     Task,
     cancel_key,
     lease_key,
@@ -74,6 +83,19 @@ class Node:
         message = {**order.model_dump(mode="json"), **changed}
         self.broker.client().set(sent_key("probe", order.probe, order.attempt), "1")
         self.app().send_task(Task.PROBE, args=[message], queue=Queue.PROBE, ignore_result=True)
+
+    def send_build(self, bench: Bench, key: str, priority: int = NOW) -> None:
+        """As the service does."""
+        order = BuildOrder(
+            key=key,
+            attempt=1,
+            source=bench.source(),
+            command="exit 1",
+            sandbox=bench.sandbox,
+            limits=Limits(timeout_s=60.0),
+        )
+        app = sender(self.broker.url)
+        app.send_task(Task.BUILD, args=[order.model_dump(mode="json")], queue=Queue.BUILD, priority=priority)
 
     def listen(self, seconds: int = 1) -> bool:
         got = self.broker.client().brpop([Queue.CONTROL], timeout=seconds)
@@ -356,3 +378,64 @@ def test_a_sandbox_that_is_not_allowed_is_a_fault(node: Node, process_bench: Ben
     node.send(ProbeOrder.model_validate(order))
     fault = node.result(order["probe"]).fault
     assert fault is not None and fault.kind == "sandbox-refused"
+
+
+def test_a_survey_is_answered(node: Node) -> None:
+    node.ready()
+    order = SurveyOrder(bisection="b7", attempt=3, sandbox=Sandbox(kind="process"))
+    node.app().send_task(Task.SURVEY, args=[order.model_dump(mode="json")], queue=Queue.BUILD, ignore_result=True)
+    assert node.next(Task.STARTED)["kind"] == "survey"
+    result = SurveyResult.model_validate(node.next(Task.SURVEYED))
+    assert (result.bisection, result.attempt, result.node) == ("b7", 3, "node-1")
+    assert result.builder is not None and result.builder.python == platform.python_version().rpartition(".")[0]
+
+
+def test_a_survey_that_makes_no_sense_is_a_fault_of_that_survey(node: Node) -> None:
+    node.ready()
+    order = {"version": VERSION, "bisection": "b8", "attempt": 1, "sandbox": {"kind": "cloud"}}
+    node.app().send_task(Task.SURVEY, args=[order], queue=Queue.BUILD, ignore_result=True)
+    result = SurveyResult.model_validate(node.next(Task.SURVEYED, bisection="b8"))
+    assert result.fault is not None and result.fault.kind == "order"
+
+
+@pytest.mark.parametrize(("role", "other"), [("build", Queue.PROBE), ("run", Queue.BUILD)])
+def test_a_node_does_only_what_its_role_is(node: Node, process_bench: Bench, role: str, other: Queue) -> None:
+    node.settings["FIRSTBAD_ROLES"] = role
+    node.start()
+    assert node.next(Task.NODE, event="booted")["roles"] == [role]
+    probe = process_bench.order("true")
+    node.send(probe)
+    node.send_build(process_bench, "k1")
+    if role == "build":
+        node.next(Task.BUILT, key="k1")
+    else:
+        node.next(Task.PROBED, probe=probe.probe)
+    # Two heartbeats later the other order still lies in its queue.
+    node.next(Task.NODE, event="alive")
+    node.next(Task.NODE, event="alive")
+    assert node.broker.client().llen(other) == 1
+    assert [each["kind"] for task, each in node.heard if task == Task.STARTED] == [
+        "build" if role == "build" else "probe"
+    ]
+
+
+def test_what_is_made_ahead_waits_for_all_that_somebody_waits_for(node: Node, process_bench: Bench) -> None:
+    node.ready()
+    first = process_bench.order("until test -e go; do sleep 0.1; done")
+    node.send(first)
+    node.next(Task.STARTED, id=first.probe)
+    probes = [process_bench.order("true") for _ in range(3)]
+    for key in ("ahead-1", "ahead-2"):
+        node.send_build(process_bench, key, AHEAD)
+    for number, probe in enumerate(probes):
+        node.send(probe)
+        node.send_build(process_bench, f"now-{number}")
+    node.send_build(process_bench, "ahead-3", AHEAD)
+    node.go(first)
+    node.next(Task.BUILT, key="ahead-3")
+    started = [each["id"] for task, each in node.heard if task == Task.STARTED]
+    assert set(started[:6]) == {"now-0", "now-1", "now-2", *(probe.probe for probe in probes)}
+    assert started[6:] == ["ahead-1", "ahead-2", "ahead-3"]
+    # Neither of the two queues waits until the other is empty.
+    assert started[:6] != sorted(started[:6], key=lambda id: id.startswith("now"))
+    assert started[:6] != sorted(started[:6], key=lambda id: not id.startswith("now"))

@@ -6,11 +6,12 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from worker.contract import BuildOrder, BuildResult, Fault, ProbeOrder, ProbeResult
+from worker.contract import BuildOrder, BuildResult, Fault, ProbeOrder, ProbeResult, SurveyOrder, SurveyResult
 from worker.errors import NodeFault, Stopped
 from worker.pipeline.build import build
 from worker.pipeline.probe import probe
 from worker.pipeline.runs import Site
+from worker.pipeline.survey import survey
 from worker.run.stop import CANCELLED, Stop
 
 __all__ = ["Pipeline", "Site"]
@@ -43,6 +44,15 @@ class Pipeline:
         except NodeFault as fault:
             update = {"fault": _fault(fault)}
         return answer.model_copy(update={**update, "seconds": time.monotonic() - began})
+
+    def survey(self, order: SurveyOrder, stop: Stop) -> SurveyResult | None:
+        answer = SurveyResult(bisection=order.bisection, attempt=order.attempt, node=self.site.node)
+        try:
+            return answer.model_copy(update={"builder": survey(self.site, order, stop)})
+        except Stopped as stopped:
+            return None if stopped.reason == CANCELLED else answer.model_copy(update={"fault": _stopped()})
+        except NodeFault as fault:
+            return answer.model_copy(update={"fault": _fault(fault)})
 
 
 def _fault(fault: NodeFault) -> Fault:

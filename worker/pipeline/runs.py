@@ -93,6 +93,7 @@ def _errand(site: Site, place: str, task: Task) -> Errand:
     return Errand(
         order={
             **task.work,
+            "python": order.sandbox.python,
             "offline": not network,
             "timeout_s": limits.timeout_s,
             "log_cap_bytes": limits.log_cap_bytes,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
+import shutil
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -15,11 +17,12 @@ from docker.client import DockerClient, from_env
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import LogConfig, Ulimit
 
-from worker.errors import NodeFault
+from worker.errors import NodeFault, fault_of
 from worker.run import job as jobs
 from worker.run.job import Errand, Job
 from worker.run.sandbox import GRACE_S, PLACE, Ran, base_env
 from worker.run.stop import Stop
+from worker.run.view import uv
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +31,7 @@ NETWORK = "firstbad"
 SHM_BYTES = 1024**3
 CALL_S = 60
 ISOLATED = "pid,mount,ipc,uts,net,user,pids,memory"
+_ID, _TAG = re.compile(r"sha256:[0-9a-f]{64}"), re.compile(r":[^/:]*$")
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -38,6 +42,7 @@ class DockerSandbox:
     """
 
     kind = "docker"
+    python = None
 
     def __init__(self, inside: Path, worker: str, uid: int, host: str | None = None) -> None:
         self._inside, self._worker, self._host = inside, worker, host
@@ -53,6 +58,15 @@ class DockerSandbox:
     def place(self, job: Job) -> str:
         return PLACE
 
+    def stands_on(self, image: str | None) -> str:
+        return str(self._image(image).id)
+
+    def _image(self, name: str | None) -> Any:
+        if name is None:
+            raise NodeFault("order", "a docker sandbox needs an image", "Name one in the recipe.")
+        with faults(name):
+            return self._client.images.get(name)
+
     def facts(self) -> dict[str, str]:
         with faults():
             version = self._client.version()
@@ -63,16 +77,12 @@ class DockerSandbox:
             self._client.close()
 
     def run(self, job: Job, errand: Errand, stop: Stop) -> Ran:
-        if errand.image is None:
-            raise NodeFault("order", "a docker sandbox needs an image", "Name one in the recipe.")
-        with faults(errand.image), stop.within(errand.timeout_s + GRACE_S):
-            image = self._client.images.get(errand.image)
+        image = self._image(errand.image)
+        with faults(errand.image or ""), stop.within(errand.timeout_s + GRACE_S):
             jobs.fill(job, {**errand.order, "env": self._env(image, errand)})
             container = self._client.containers.create(**self._settings(job, errand, image.id))
             try:
-                return self._watch(
-                    container, errand, stop, {**self.facts(), "image": errand.image, "image_id": image.id}
-                )
+                return self._watch(container, errand, stop, {**self.facts(), **_named(errand.image or "", image.attrs)})
             finally:
                 remove(container)
 
@@ -93,7 +103,8 @@ class DockerSandbox:
     @staticmethod
     def _env(image: Any, errand: Errand) -> dict[str, str]:
         own = dict(entry.split("=", 1) for entry in image.attrs["Config"].get("Env") or [] if "=" in entry)
-        own.setdefault("PATH", DEFAULT_PATH)
+        # What the image has comes first; our uv stands in where it has none.
+        own["PATH"] = f"{own.get('PATH', DEFAULT_PATH)}:{PLACE}/bin"
         return {**own, **base_env(PLACE, cached=errand.cache is not None), **errand.env}
 
     def _settings(self, job: Job, errand: Errand, image: str) -> dict[str, Any]:
@@ -135,9 +146,30 @@ class DockerSandbox:
         }
         if errand.cache is not None:
             mounts[str(errand.cache)] = {"bind": f"{PLACE}/cache", "mode": "rw"}
+        if errand.environment is not None:
+            mode = "rw" if errand.prepares else "ro"
+            mounts[str(errand.environment)] = {"bind": f"{PLACE}/env", "mode": mode}
+        if self._uv is not None:
+            mounts[str(self._uv)] = {"bind": f"{PLACE}/bin/uv", "mode": "ro"}
         for path in errand.files if errand.network else ():
             mounts[str(path)] = {"bind": str(path), "mode": "ro"}
         return mounts
+
+    @cached_property
+    def _uv(self) -> Path | None:
+        """Ours, beside what runs inside: the engine's machine has our work folder, but not always what we are."""
+        found, target = uv(), self._inside.parent / "uv"
+        if found is None:
+            return None
+        try:
+            target.unlink(missing_ok=True)
+            try:
+                target.hardlink_to(found)
+            except OSError:  # on another disk
+                shutil.copy2(found, target)
+        except OSError as error:
+            raise fault_of(error, f"copying {found}") from error
+        return target
 
     def _network(self) -> str:
         """A bridge on which containers do not reach each other."""
@@ -154,6 +186,15 @@ class DockerSandbox:
             for container in found:
                 remove(container)
         return len(found)
+
+
+def _named(name: str, attributes: dict[str, Any]) -> dict[str, str]:
+    """How an image can be asked for again: by its id on this node, and by the digest that its registry knows."""
+    digests = sorted(attributes.get("RepoDigests") or [])
+    repository = _TAG.sub("", name.partition("@")[0])
+    same = [digest for digest in digests if digest.partition("@")[0] == repository]
+    found = (same or digests)[:1]
+    return {"image": name, "image_id": attributes["Id"], **({"image_digest": found[0]} if found else {})}
 
 
 def kill(container: Any) -> None:
@@ -178,6 +219,8 @@ def faults(image: str = "") -> Iterator[None]:
         yield
     except ImageNotFound as error:
         advice = f"Run `docker pull {image}` on the node, or build the image there."
+        if _ID.fullmatch(image):
+            advice = "No registry knows it: bring it to the node by `docker save` and `docker load`."
         raise NodeFault("image", f"the image {image} is not on this node", advice) from error
     except APIError as error:
         raise _engine_fault(image, str(error.explanation or error)) from error

@@ -68,12 +68,17 @@ class ProcessSandbox:
     def isolation(self) -> Isolation:
         return self._found[0]
 
+    @property
+    def python(self) -> str | None:
+        return self._found[2]
+
     @cached_property
-    def _found(self) -> tuple[Isolation, int | None]:
+    def _found(self) -> tuple[Isolation, int | None, str]:
         """What works on this node, tried once, the strongest first."""
         for isolation, uid in self._candidates():
-            if self._works(isolation, uid, f"try-{uuid.uuid4().hex}"):
-                return isolation, uid
+            python = self._works(isolation, uid, f"try-{uuid.uuid4().hex}")
+            if python is not None:
+                return isolation, uid, python
             log.warning("%s, as user %s, does not work on this node", type(isolation).__name__, uid or "of the worker")
         raise NodeFault("sandbox", "no process can be run on this node", "See what Python and bash say there.")
 
@@ -86,7 +91,8 @@ class ProcessSandbox:
         weak = [Unshare(str(unshare), setpriv, net) for net in (True, False)] if unshare else []
         yield from itertools.product([*weak, Plain(setpriv)], dict.fromkeys((self._other, None)))
 
-    def _works(self, isolation: Isolation, uid: int | None, name: str) -> bool:
+    def _works(self, isolation: Isolation, uid: int | None, name: str) -> str | None:
+        """The version of the Python inside, when it works."""
         job = jobs.create(self._work_dir / "jobs", name, uid)
         try:
             errand = Errand({"script": "true", "offline": True, "timeout_s": 10.0, "log_cap_bytes": 4096}, 10.0)
@@ -94,12 +100,16 @@ class ProcessSandbox:
             with stop.within(20.0):
                 status = _execute(command, job, stop, isolation)
             outcome = jobs.read_outcome(job)
-            return status == 0 and outcome is not None and outcome.exit_status == 0
+            worked = status == 0 and outcome is not None and outcome.exit_status == 0
+            return outcome.python if worked and outcome is not None else None
         finally:
             jobs.delete(job.root)
 
     def place(self, job: Job) -> str:
         return PLACE if self.isolation.own_view else str(job.root)
+
+    def stands_on(self, image: str | None) -> str:
+        return f"{interpreter()} {self.python}, {'a view of its own' if self.isolation.own_view else 'the node as it is'}"
 
     def facts(self) -> dict[str, str]:
         return self._facts(network=False)
@@ -112,7 +122,7 @@ class ProcessSandbox:
             "sandbox": self.kind,
             "isolation": ",".join(name for name in ALL if name in isolated) or "none",
             "not_isolated": ",".join(name for name in ALL if name not in isolated) or "none",
-            "python": platform.python_version(),
+            "python": self._found[2],
             "system": f"{platform.system()} {platform.release()}",
         }
 
@@ -177,6 +187,8 @@ class ProcessSandbox:
             (job.root / "bin" / "uv").symlink_to(found)
         if errand.cache is not None:
             (job.root / "cache").symlink_to(errand.cache)
+        if errand.environment is not None:
+            (job.root / "env").symlink_to(errand.environment)
 
 
 def _movable(command: str, check: str | None) -> bool:

@@ -31,8 +31,15 @@ class Sandbox(Protocol):
     def uid(self) -> int | None:
         """Who works inside, when that is another user than the worker's."""
 
+    @property
+    def python(self) -> str | None:
+        """The version inside, "3.11.9", where it is the same for all orders. Errors: NodeFault."""
+
     def place(self, job: Job) -> str:
         """Where the job folder is seen inside."""
+
+    def stands_on(self, image: str | None) -> str:
+        """What is installed here has this below it, and works nowhere else. Errors: NodeFault."""
 
     def facts(self) -> dict[str, str]:
         """What works on this node. Errors: NodeFault, when this sandbox does not work here at all."""

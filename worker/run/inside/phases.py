@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import sys
 
-from .processes import Fault, Run, TimedOut, kill_all
+from .processes import Fault, Run, TimedOut, kill_all, tool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,12 +29,13 @@ with tarfile.open(sys.argv[1]) as archive:
 
 class Phases:
     def __init__(self, root: str, run: Run) -> None:
-        self.run, self.order = run, run.order
+        self.root, self.run, self.order = root, run, run.order
         self.inputs, self.work = os.path.join(root, "in"), os.path.join(root, "work")
         self.tree = os.path.join(self.work, "tree")
 
     def perform(self) -> Status:
         """The exit status and signal of what the order ended in. Errors: Fault, TimedOut."""
+        self.same_python()
         bash = tool("bash", self.run.env["PATH"])
         if bash is None:
             raise Fault("no-bash", "there is no bash in the sandbox", "Install bash: sh does not know pipefail.")
@@ -42,12 +43,26 @@ class Phases:
         if os.path.exists(os.path.join(self.inputs, "tree.tar")):
             self.run.enter("unpack")
             self.unpack(os.path.join(self.inputs, "tree.tar"))
+        if self.order.get("environment") is not None:
+            from .install import prepare
+
+            return prepare(self.run, self.root)
         if self.order.get("wheel"):
+            from .install import install
+
             self.run.enter("install")
-            status = self.install(os.path.join(self.inputs, self.order["wheel"]))
+            status = install(self.run, self.root, os.path.join(self.inputs, self.order["wheel"]))
+            reserve_for(os.path.join(self.root, "out"), self.run.installed)
             if status != (0, None):
                 return status
         return self.reproduce(shell)
+
+    def same_python(self) -> None:
+        """A bisection's builds and runs all have the Python with which it was begun. Errors: Fault."""
+        wanted, found = self.order.get("python"), f"{sys.version_info[0]}.{sys.version_info[1]}"
+        if wanted is not None and wanted != found:
+            message = f"this node has Python {found}, the bisection was begun with {wanted}"
+            raise Fault("other-python", message, "Give it to a node with that version, or name an image.")
 
     def reproduce(self, shell: list[str]) -> Status:
         if self.order.get("build") is not None:
@@ -69,62 +84,8 @@ class Phases:
         if self.run.call(argv, self.work) != (0, None):
             raise Fault("unpack", "the commit's tree could not be unpacked", "The disk may be full.")
 
-    def install(self, wheel: str) -> Status:
-        """A virtual environment with the wheel, on top of the sandbox's own packages; PATH leads to it from then on."""
-        env, offline = self.run.env, self.order["offline"]
-        venv = os.path.join(self.work, "venv")
-        uv, python = tool("uv", env["PATH"]), tool("python3", env["PATH"])
-        if python is None:
-            raise Fault("venv", "there is no python3 in the sandbox", "Install python3.")
-        if uv is not None:
-            make = [uv, "venv", "--quiet", "--system-site-packages", "--python", python, venv]
-            put = [uv, "pip", "install", *(["--offline"] if offline else []), "--python", venv]
-            anyway = ["--reinstall-package", project(wheel)]
-        else:
-            make = [python, "-m", "venv", "--system-site-packages", venv]
-            put = [os.path.join(venv, "bin", "pip"), "install", *(["--no-index"] if offline else [])]
-            anyway = ["--force-reinstall"]
-        if self.run.call(make, self.work) != (0, None):
-            raise Fault(
-                "venv", "no virtual environment could be made", "Install python3-venv or uv; the disk may be full."
-            )
-        env["PATH"] = os.path.join(venv, "bin") + ":" + env["PATH"]
-        env["VIRTUAL_ENV"] = venv
-        # First the wheel alone: the same version among the sandbox's own packages would else be taken for it.
-        for arguments in ([*anyway, "--no-deps", wheel], [wheel]):
-            status = self.run.call([*put, *arguments], self.work)
-            if status != (0, None):
-                return status
-        if not holds(venv, project(wheel)):
-            raise Fault("install", "the wheel is not in the virtual environment", "Look at the image's installer.")
-        return status
 
-
-def project(wheel: str) -> str:
-    """Its name, as the name of the wheel's file tells it and as folders with its metadata can be compared to it."""
-    name = os.path.basename(wheel).split("-")[0].lower().replace(".", "_")
-    return "_".join(part for part in name.split("_") if part)
-
-
-def holds(venv: str, name: str) -> bool:
-    """Whether the project was put into this virtual environment itself."""
-    for library in os.listdir(os.path.join(venv, "lib")):
-        packages = os.path.join(venv, "lib", library, "site-packages")
-        for entry in os.listdir(packages) if os.path.isdir(packages) else []:
-            if entry.endswith(".dist-info") and project(entry[: -len(".dist-info")]) == name:
-                return True
-    return False
-
-
-def tool(name: str, path: str) -> str | None:
-    for folder in path.split(":"):
-        found = os.path.join(folder, name)
-        if folder and os.access(found, os.X_OK) and not os.path.isdir(found):
-            return found
-    return None
-
-
-def prepare(order: dict[str, Any]) -> None:
+def begin(order: dict[str, Any]) -> None:
     """What this process must do to itself before it starts others."""
     if order.get("loopback"):
         raise_loopback()
@@ -202,6 +163,12 @@ def reserve(out: str) -> None:
         file.write(" " * RESERVED)
 
 
+def reserve_for(out: str, installed: dict[str, str]) -> None:
+    """More of it, for what is as long as it is."""
+    with open(os.path.join(out, "outcome.new"), "a") as file:
+        file.write(" " * sum(len(name) + len(version) + 8 for name, version in installed.items()))
+
+
 def finish(run: Run, facts: dict[str, Any], out: str) -> None:
     """Ends the log and writes the outcome, whole or not at all."""
     run.leave()
@@ -210,6 +177,7 @@ def finish(run: Run, facts: dict[str, Any], out: str) -> None:
     if run.log.broken is not None and facts["fault"] is None:
         facts["fault"] = node_fault(run.log.broken)
     facts.update(ended_in=phase, ready=run.ready, phases=run.phases, began=run.began, facts=run.facts)
+    facts.update(installed=run.installed)
     facts.update(bytes=run.log.total, failure_seen=run.log.failure_seen, python=sys.version.split()[0])
     import json  # was imported while the reproduction ran
 
@@ -223,7 +191,7 @@ def main(root: str) -> None:
     """`root`: the job folder."""
     out = os.path.join(root, "out")
     order = load(os.path.join(root, "in", "order.json"))
-    prepare(order)
+    begin(order)
     facts: dict[str, Any] = {"exit_status": None, "signal": None, "timed_out": False, "fault": None}
     reserve(out)
     run = Run(order, out)
