@@ -20,7 +20,7 @@ from service.application.ports import QueueUnavailable, StoreBusy
 from service.domain.bisection import Node
 from service.domain.errors import NotFound
 from service.domain.evidence import Fault
-from service.domain.results import BuildReport, ProbeReport
+from service.domain.results import BuildReport, ProbeReport, SurveyReport
 from worker import contract
 from worker.contract import Queue, Task
 
@@ -37,6 +37,7 @@ LAST_PAUSE_S = 10.0
 AWAY = (StoreBusy, QueueUnavailable, redis.RedisError)
 _PROBE_REPORT = TypeAdapter(ProbeReport)
 _BUILD_REPORT = TypeAdapter(BuildReport)
+_SURVEY_REPORT = TypeAdapter(SurveyReport)
 
 
 class Patience:
@@ -96,7 +97,7 @@ def _register(app: Celery, flow: Flow, queue: CeleryQueue, patience: Patience) -
 
     app.task(prepare, name=str(Task.PREPARE), shared=False, on_failure=prepare_failed)
     app.task(sweep, name=SWEEP, shared=False)
-    for task, handle in ((Task.STARTED, started), (Task.PROBED, probed), (Task.BUILT, built), (Task.NODE, node)):
+    for task, handle in HANDLES.items():
         app.task(_handler(app, task, partial(handle, flow), patience), name=str(task), shared=False)
 
 
@@ -138,6 +139,15 @@ def built(flow: Flow, payload: dict[str, Any]) -> None:
     _known(lambda: flow.built(report), report.key)
 
 
+def surveyed(flow: Flow, payload: dict[str, Any]) -> None:
+    if _other_version(payload):
+        fault = _version_fault(payload)
+        report = SurveyReport(str(payload["bisection"]), int(payload["attempt"]), str(payload["node"]), fault=fault)
+    else:
+        report = _SURVEY_REPORT.validate_python(_plain(contract.SurveyResult.model_validate(payload)))
+    _known(lambda: flow.surveyed(report), report.bisection)
+
+
 def node(flow: Flow, payload: dict[str, Any]) -> None:
     if _other_version(payload):
         return
@@ -149,6 +159,15 @@ def node(flow: Flow, payload: dict[str, Any]) -> None:
     )
 
 
+HANDLES: dict[Task, Handle] = {
+    Task.STARTED: started,
+    Task.PROBED: probed,
+    Task.BUILT: built,
+    Task.SURVEYED: surveyed,
+    Task.NODE: node,
+}
+
+
 def _known(call: Callable[[], None], id: str) -> None:
     """A report about something that this database does not hold is another service's, or an erased one's."""
     try:
@@ -157,7 +176,7 @@ def _known(call: Callable[[], None], id: str) -> None:
         log.warning("a report about %s is dropped: %s", id, error)
 
 
-def _plain(message: contract.ProbeResult | contract.BuildResult) -> dict[str, Any]:
+def _plain(message: contract.ProbeResult | contract.BuildResult | contract.SurveyResult) -> dict[str, Any]:
     return message.model_dump(exclude={"version"})
 
 

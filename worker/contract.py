@@ -144,7 +144,7 @@ class BuildOrder(Message):
     `command` leaves exactly one `*.whl` in the folder named by $FIRSTBAD_OUT. With a `base`, `overlay_command` is run
     instead, which finds that wheel's path in $FIRSTBAD_BASE; without such a command the wheel is put together from
     `base` and the tree, and nothing is run. `package`: the distribution that the wheel must be of. `indexes`: URLs of a
-    wheel, or of a project's page in a simple index.
+    wheel, or of a project's page in a simple index. `failure`: text to look for in the log.
     """
 
     version: int = VERSION
@@ -159,6 +159,7 @@ class BuildOrder(Message):
     indexes: tuple[str, ...] = ()
     base: Base | None = None
     overlay_command: str | None = None
+    failure: str | None = None
 
 
 class SurveyOrder(Message):

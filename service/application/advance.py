@@ -6,39 +6,64 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from service.application import cancel
+from service.application import builds, cancel
 from service.application.dispatch import dispatch
+from service.application.forecast import Forecast, forecast, room
+from service.application.keys import Scope
 from service.application.plan import Step, Wanted, step
 from service.application.ports import Transaction
 from service.domain.bisection import Bisection, Probe
-from service.domain.lifecycle import LIVE_BISECTIONS, BisectionState, ProbeState, moved
-from service.search.graph import Range
+from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_BUILDS, LIVE_PROBES, BisectionState, ProbeState, moved
 
 ADVANCING = frozenset({BisectionState.CHECKING_ENDS, BisectionState.SEARCHING, BisectionState.CONFIRMING})
 
 
-def advance(tx: Transaction, bisection: Bisection, range_: Range, now: datetime) -> Bisection:
-    """Takes steps until one leaves nothing to do but wait. The caller holds the bisection's lock."""
+def advance(tx: Transaction, bisection: Bisection, scope: Scope, ahead: int, now: datetime) -> Bisection:
+    """Takes steps until one leaves nothing to do but wait. The caller holds the bisection's lock.
+
+    `ahead`: builds that may be under way at most before a probe wants them.
+    """
     while bisection.state in ADVANCING:
         probes = tx.probes(bisection.id)
-        taken = step(bisection, probes, range_)
-        bisection = _take(tx, bisection, probes, taken, now)
+        taken = step(bisection, probes, scope, _forecast(tx, bisection, scope, probes, ahead, now))
+        bisection = _take(tx, bisection, probes, taken, scope, now)
         if taken.state is None and not _judged_at_once(tx, bisection, probes, taken):
             break
     return bisection
 
 
-def _take(tx: Transaction, bisection: Bisection, probes: Sequence[Probe], taken: Step, now: datetime) -> Bisection:
+def _forecast(
+    tx: Transaction, bisection: Bisection, scope: Scope, probes: Sequence[Probe], ahead: int, now: datetime
+) -> Forecast:
+    if not scope.keys:
+        return Forecast()
+    live = tx.builds_in(LIVE_BUILDS)
+    free = room(tx.nodes(), live, tx.probes_in(LIVE_PROBES), bisection.id, now) if ahead else 0
+    return forecast(tx.stock(bisection.request.repo), live, probes, min(ahead, free))
+
+
+def _take(
+    tx: Transaction, bisection: Bisection, probes: Sequence[Probe], taken: Step, scope: Scope, now: datetime
+) -> Bisection:
     for probe in taken.worthless:
         cancel.probe(tx, probe, now, "its answer is known already")
     for offset, wanted in enumerate(taken.wanted, start=1):
-        dispatch(tx, bisection, _planned(tx, bisection, probes, wanted, len(probes) + offset, now), now)
+        planned = _planned(tx, bisection, probes, wanted, len(probes) + offset, now)
+        dispatch(tx, bisection, planned, scope.keys.get(wanted.sha), now)
+    _build_ahead(tx, bisection, taken.ahead, scope, now)
     changed = _changed(bisection, taken, now)
     if changed != bisection:
         tx.save_bisection(changed)
     if changed.state is not bisection.state:
         tx.add_event(bisection.id, now, "state", {"state": str(changed.state)})
     return changed
+
+
+def _build_ahead(tx: Transaction, bisection: Bisection, shas: Sequence[str], scope: Scope, now: datetime) -> None:
+    keys = {sha: scope.keys[sha] for sha in shas}
+    builds.cancel_ahead(tx, bisection.id, frozenset(key.content for key in keys.values()), now)
+    for sha, key in keys.items():
+        builds.ask(tx, bisection, sha, key, now, ahead=True)
 
 
 def _planned(

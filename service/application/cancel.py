@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
+from service.application import builds
 from service.application.ports import Transaction
-from service.domain.bisection import Bisection, Build, Message, Probe
+from service.domain.bisection import Bisection, Message, Probe
 from service.domain.errors import NotNow
 from service.domain.lifecycle import (
     LIVE_BISECTIONS,
     LIVE_BUILDS,
     LIVE_PROBES,
     BisectionState,
-    BuildState,
     ProbeState,
     moved,
 )
@@ -32,6 +32,7 @@ def bisection(tx: Transaction, found: Bisection, by: str, now: datetime) -> Bise
     for live in tx.probes(found.id):
         if live.state in LIVE_PROBES:
             probe(tx, live, now, f"cancelled by {by}")
+    builds.cancel_ahead(tx, found.id, frozenset(), now)
     state = moved(found.state, BisectionState.CANCELLED)
     cancelled = replace(found, state=state, updated_at=now, ended_at=now)
     tx.save_bisection(cancelled)
@@ -49,7 +50,8 @@ def probe(tx: Transaction, live: Probe, now: datetime, reason: str) -> Probe:
     ended = replace(live, state=moved(live.state, ProbeState.CANCELLED), finished_at=now, reason=reason)
     tx.save_probe(ended)
     if live.state in (ProbeState.QUEUED, ProbeState.RUNNING):
-        tx.post(_stop("probe", live.id, live.attempt), now)
+        stop = {"kind": "probe", "id": live.id, "attempt": live.attempt}
+        tx.post(Message("cancel", f"cancel:probe:{live.id}:{live.attempt}", stop), now)
     if live.state is ProbeState.BUILDING and live.build_key is not None:
         _release_build(tx, live.build_key, now)
     return ended
@@ -58,15 +60,5 @@ def probe(tx: Transaction, live: Probe, now: datetime, reason: str) -> Probe:
 def _release_build(tx: Transaction, key: str, now: datetime) -> None:
     """A build that nobody waits for any more is stopped as well."""
     build = tx.build(key, lock=True)
-    if build is None or build.state not in LIVE_BUILDS or tx.probes_of_build(key):
-        return
-    tx.save_build(_cancelled(build, now))
-    tx.post(_stop("build", key, build.attempt), now)
-
-
-def _cancelled(build: Build, now: datetime) -> Build:
-    return replace(build, state=moved(build.state, BuildState.CANCELLED), finished_at=now)
-
-
-def _stop(kind: str, id: str, attempt: int) -> Message:
-    return Message("cancel", f"cancel:{kind}:{id}:{attempt}", {"kind": kind, "id": id, "attempt": attempt})
+    if build is not None and build.state in LIVE_BUILDS and not builds.needed(tx, build):
+        builds.cancel(tx, build, now)

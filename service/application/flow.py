@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from service.application import cancel, queries, record, sweep, wording
+from service.application import cancel, evict, queries, record, survey, sweep, wording
 from service.application import prepare as preparation
 from service.application import report as reports
 from service.application.advance import ADVANCING, advance
+from service.application.keys import Scope, scope_of
 from service.application.outbox import Posted, Recorder, compose
 from service.application.ports import Ports, QueueUnavailable, StoreBusy, Transaction
 from service.application.queries import LogStream
@@ -19,8 +20,7 @@ from service.application.submit import Submission, complete
 from service.domain.bisection import Bisection, Event, Message, Node, Probe, Problem
 from service.domain.errors import UserError
 from service.domain.lifecycle import LIVE_BISECTIONS, BisectionState, moved
-from service.domain.results import BuildReport, ProbeReport
-from service.search.graph import Range
+from service.domain.results import BuildReport, ProbeReport, SurveyReport
 
 log = logging.getLogger(__name__)
 
@@ -103,30 +103,44 @@ class Flow:
                 return
             if bisection.state is BisectionState.QUEUED:
                 self._to(tx, bisection, BisectionState.PREPARING)
+        if survey.asked(bisection):
+            if bisection.setup.builder is not None:
+                self._begin(id)
+            return
         try:
             prepared = preparation.prepare(self.ports.history, bisection.request)
         except UserError as error:
             self._end(id, BisectionState.REFUSED, wording.problem_of(error))
         else:
-            self._begin(id, prepared)
+            self._prepared(id, prepared)
+
+    def surveyed(self, report: SurveyReport) -> None:
+        """What builders have is known: now the commits' wheels have keys, and the ends can be tried."""
+        with self._work() as tx:
+            bisection = tx.bisection(report.bisection, lock=True)
+            if not survey.ended(tx, bisection, report, self.ports.clock.now()):
+                return
+        self._begin(report.bisection)
 
     def failed(self, id: str, error: BaseException) -> None:
         """We broke in the middle of this bisection: say so instead of letting it hang."""
         self._end(id, BisectionState.FAILED, wording.internal_error(error))
 
     def started(self, kind: str, id: str, attempt: int, node: str) -> None:
-        note = record.probe_started if kind == "probe" else record.build_started
+        note = {"probe": record.probe_started, "build": record.build_started}.get(kind)
+        if note is None:
+            return
         with self._work() as tx:
             note(tx, id, attempt, node, self.ports.clock.now())
 
     def probed(self, report: ProbeReport) -> None:
         id = report.probe.rpartition(".")[0]
-        range_ = self._range(id)
+        scope = self._scope(id)
         with self._work() as tx:
             bisection = tx.bisection(id, lock=True)
             record.probe_ended(tx, report, self.ports.clock.now())
-            if range_ is not None:
-                advance(tx, bisection, range_, self.ports.clock.now())
+            if scope is not None:
+                self._advance(tx, bisection, scope)
 
     def built(self, report: BuildReport) -> None:
         with self._work() as tx:
@@ -153,6 +167,7 @@ class Flow:
             pending = tuple(compose(tx, message, self.ports.history) for message in tx.undelivered(due=now))
             carried = sweep.carried(tx)
             live = tx.bisections(ADVANCING, limit=1000)
+            evict.evict(tx, self.ports.policy.store_bytes, now)
         self._deliver(pending)
         missing = sweep.missing(carried, self.ports.queue)
         touched = {bisection.id for bisection in live}
@@ -176,8 +191,8 @@ class Flow:
         sent = []
         for item in posted:
             try:
-                item.send(self.ports.queue)
-            except QueueUnavailable as error:
+                item.send(self.ports)
+            except (QueueUnavailable, StoreBusy) as error:
                 log.warning("%s stays in the outbox: %s", item.message.key, error)
                 break
             sent.append(item.message.key)
@@ -193,25 +208,34 @@ class Flow:
         except StoreBusy as error:
             log.warning("%d messages will be sent again: %s", len(keys), error)
 
-    def _range(self, id: str) -> Range | None:
+    def _scope(self, id: str) -> Scope | None:
         """None before the bisection is prepared."""
         bisection = self.bisection(id)
-        if bisection.bad_sha is None:
-            return None
-        request = bisection.request
-        return self.ports.history.range(
-            request.repo, bisection.good_shas, bisection.bad_sha, first_parent=request.first_parent
-        )
+        ready = bisection.bad_sha is not None and bisection.state in ADVANCING
+        return scope_of(self.ports.history, bisection) if ready else None
 
-    def _begin(self, id: str, prepared: preparation.Prepared) -> None:
+    def _prepared(self, id: str, prepared: preparation.Prepared) -> None:
         with self._work() as tx:
             bisection = tx.bisection(id, lock=True)
-            if bisection.state is not BisectionState.PREPARING:
+            if bisection.state is not BisectionState.PREPARING or survey.asked(bisection):
                 return
-            size = len(prepared.range)
-            known = replace(bisection, good_shas=prepared.good_shas, bad_sha=prepared.bad_sha, notes=prepared.notes)
-            known = replace(known, candidates=size, candidates_left=size)
-            advance(tx, self._to(tx, known, BisectionState.CHECKING_ENDS), prepared.range, self.ports.clock.now())
+            known = preparation.known(bisection, prepared)
+            tx.save_bisection(known)
+            if survey.needed(known.request):
+                survey.ask(tx, known, self.ports.clock.now())
+                return
+        self._begin(id)
+
+    def _begin(self, id: str) -> None:
+        """Done again, as by the sweep when a crash came between, it finds the bisection begun."""
+        scope = scope_of(self.ports.history, self.bisection(id))
+        with self._work() as tx:
+            bisection = tx.bisection(id, lock=True)
+            if bisection.state is BisectionState.PREPARING:
+                self._advance(tx, self._to(tx, bisection, BisectionState.CHECKING_ENDS), scope)
+
+    def _advance(self, tx: Transaction, bisection: Bisection, scope: Scope) -> None:
+        advance(tx, bisection, scope, self.ports.policy.ahead, self.ports.clock.now())
 
     def _end(self, id: str, state: BisectionState, problem: Problem) -> None:
         now = self.ports.clock.now()
@@ -229,7 +253,7 @@ class Flow:
 
     def _advance_all(self, ids: Collection[str]) -> None:
         for id in ids:
-            range_ = self._range(id)
-            if range_ is not None:
+            scope = self._scope(id)
+            if scope is not None:
                 with self._work() as tx:
-                    advance(tx, tx.bisection(id, lock=True), range_, self.ports.clock.now())
+                    self._advance(tx, tx.bisection(id, lock=True), scope)

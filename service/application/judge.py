@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import signal
 
-from service.domain.bisection import Request
+from service.domain.bisection import FailureIn, Request
 from service.domain.evidence import Fault, Judgement, Outcome, Verdict
 
 
 def judge(outcome: Outcome, request: Request) -> Judgement:
     """The verdict on one run of the reproduction."""
+    if outcome.ended_in == "fix-up":
+        return Judgement(Verdict.SKIP, outcome.first_error or "a fix-up does not apply")
     if outcome.ended_in == "install":
         return Judgement(Verdict.SKIP, f"the wheel could not be installed: {_how(outcome)}")
     if outcome.out_of_memory:
@@ -22,9 +24,21 @@ def judge(outcome: Outcome, request: Request) -> Judgement:
     return verdict
 
 
-def judge_build_failure(outcome: Outcome) -> Judgement:
-    """A commit that does not build says nothing about the failure."""
-    return Judgement(Verdict.SKIP, f"does not build: {_how(outcome)}")
+def judge_build() -> Judgement:
+    """The verdict on a commit that builds, where the build is what is looked at."""
+    return Judgement(Verdict.GOOD, "builds")
+
+
+def judge_build_failure(outcome: Outcome, request: Request, notes: tuple[str, ...] = ()) -> Judgement:
+    """A commit that does not build says nothing about the failure, unless that is the failure."""
+    if outcome.ended_in == "fix-up":
+        return Judgement(Verdict.SKIP, outcome.first_error or "a fix-up does not apply")
+    why = "; ".join(("does not build", *notes)) + f": {outcome.first_error or _how(outcome)}"
+    if request.failure_in is FailureIn.RUN:
+        return Judgement(Verdict.SKIP, why)
+    if request.reproduction.failure and outcome.failure_seen is None:
+        return Judgement(Verdict.SKIP, f"another failure: {why}, without {request.reproduction.failure!r}")
+    return Judgement(Verdict.BAD, why)
 
 
 def judge_fault(faults: tuple[Fault, ...]) -> Judgement:

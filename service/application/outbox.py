@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from service.application.dispatch import build_order, probe_order
-from service.application.ports import History, ProbeQueue, Transaction
+from service.application.orders import Composer
+from service.application.ports import History, Ports, Transaction
 from service.domain.bisection import Message
-from service.domain.lifecycle import BuildState, ProbeState
+from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 
 #: What is to be sent within so long of the transaction's beginning is sent at its end; the sweep sends the rest.
 AT_ONCE = timedelta(seconds=1)
@@ -21,7 +21,7 @@ class Posted:
     """A message with all that sending it needs; sending does nothing when its cause is over."""
 
     message: Message
-    send: Callable[[ProbeQueue], None]
+    send: Callable[[Ports], None]
 
 
 @dataclass(frozen=True)
@@ -45,34 +45,48 @@ def compose(tx: Transaction, message: Message, history: History) -> Posted:
     payload = message.payload
     match message.topic:
         case "prepare":
-            return Posted(message, lambda queue: queue.send_prepare(str(payload["id"])))
+            return Posted(message, lambda ports: ports.queue.send_prepare(str(payload["id"])))
+        case "survey":
+            return Posted(message, _survey(tx, history, str(payload["id"]), payload["attempt"]))
         case "build":
             return Posted(message, _build(tx, history, str(payload["id"]), payload["attempt"]))
         case "probe":
             return Posted(message, _probe(tx, history, str(payload["id"]), payload["attempt"]))
         case "cancel":
             kind, id, attempt = str(payload["kind"]), str(payload["id"]), int(str(payload["attempt"]))
-            return Posted(message, lambda queue: queue.cancel(kind, id, attempt))
+            return Posted(message, lambda ports: ports.queue.cancel(kind, id, attempt))
+        case "remove":
+            return Posted(message, lambda ports: ports.artifacts.remove(str(payload["path"])))
     raise ValueError(f"nothing sends {message.topic!r}")
 
 
-def _build(tx: Transaction, history: History, key: str, attempt: object) -> Callable[[ProbeQueue], None]:
+def _survey(tx: Transaction, history: History, id: str, attempt: object) -> Callable[[Ports], None]:
+    bisection = tx.bisection(id)
+    if bisection.state is not BisectionState.PREPARING or bisection.setup.survey.attempt != attempt:
+        return _nothing
+    order = Composer(bisection, history).survey()
+    return lambda ports: ports.queue.send_survey(order)
+
+
+def _build(tx: Transaction, history: History, key: str, attempt: object) -> Callable[[Ports], None]:
     build = tx.build(key)
     if build is None or build.attempt != attempt or build.state is not BuildState.QUEUED:
         return _nothing
-    order = build_order(build, tx.bisection(build.bisection_id), history.mirror(build.repo))
-    return lambda queue: queue.send_build(order)
+    base = tx.build(build.base_key) if build.base_key is not None else None
+    composer = Composer(tx.bisection(build.bisection_id), history)
+    order = composer.build(build, base if base is not None and base.state is BuildState.BUILT else None)
+    return lambda ports: ports.queue.send_build(order)
 
 
-def _probe(tx: Transaction, history: History, id: str, attempt: object) -> Callable[[ProbeQueue], None]:
+def _probe(tx: Transaction, history: History, id: str, attempt: object) -> Callable[[Ports], None]:
     probe = tx.probe(id)
     if probe.attempt != attempt or probe.state is not ProbeState.QUEUED:
         return _nothing
     bisection = tx.bisection(probe.bisection_id)
     build = tx.build(probe.build_key) if probe.build_key else None
-    order = probe_order(probe, bisection, build, history.mirror(bisection.request.repo))
-    return lambda queue: queue.send_probe(order)
+    order = Composer(bisection, history).probe(probe, build)
+    return lambda ports: ports.queue.send_probe(order)
 
 
-def _nothing(queue: ProbeQueue) -> None:
+def _nothing(ports: Ports) -> None:
     """Its cause is over: there is nothing left to send."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from service.application import wording
+from service.application.forecast import Forecast, cost, worth_building
+from service.application.keys import Scope
 from service.domain.bisection import Answer, Bisection, Probe, Problem, Purpose
 from service.domain.errors import BadEnds
 from service.domain.evidence import Verdict
@@ -17,16 +19,18 @@ from service.search import (
     Found,
     Noise,
     Observation,
-    Range,
     Searching,
     Suspects,
     conclusion,
+    likely_next,
     next_probes,
     redundant,
 )
 
 #: So often an end of a flaky failure is tried before it is taken to be other than it is said to be.
 END_TRIALS = 8
+#: So many futures of the search are looked at for wheels to build ahead.
+LOOK_AHEAD = 8
 _EXPECTED = {Purpose.BAD_END: Verdict.BAD, Purpose.GOOD_END: Verdict.GOOD}
 
 
@@ -42,7 +46,8 @@ class Wanted:
 class Step:
     """The next move: a state to go to (or none), probes to plan, probes that became worthless, what the end is.
 
-    Nothing at all means: wait for what is in flight.
+    `ahead`: commits whose wheels may be built meanwhile, the most useful first. Nothing at all means: wait for what is
+    in flight.
     """
 
     state: BisectionState | None = None
@@ -52,14 +57,18 @@ class Step:
     problem: Problem | None = None
     candidates_left: int | None = None
     expected_probes: float | None = None
+    ahead: tuple[str, ...] = ()
 
 
-def step(bisection: Bisection, probes: Sequence[Probe], range_: Range) -> Step:
+NO_FORECAST = Forecast()
+
+
+def step(bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecast: Forecast = NO_FORECAST) -> Step:
     """Only for a bisection that checks its ends, searches or confirms."""
     if bisection.state is BisectionState.CHECKING_ENDS:
-        return _check_ends(bisection, probes)
+        return _check_ends(bisection, probes, scope, forecast)
     if bisection.state is BisectionState.SEARCHING:
-        return _search(bisection, probes, range_)
+        return _search(bisection, probes, scope, forecast)
     return Step(state=BisectionState.FOUND)
 
 
@@ -68,7 +77,7 @@ def evidence_of(probes: Sequence[Probe]) -> Evidence:
     return Evidence(tuple(Observation(p.sha, str(p.verdict), p.trial) for p in probes if p.verdict is not None))  # type: ignore[arg-type]
 
 
-def _check_ends(bisection: Bisection, probes: Sequence[Probe]) -> Step:
+def _check_ends(bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecast: Forecast) -> Step:
     """The bad end first: a request whose failure cannot be seen at all is the commonest mistake."""
     ends = [Wanted(bisection.bad_sha or "", Purpose.BAD_END)]
     ends += [Wanted(sha, Purpose.GOOD_END) for sha in bisection.good_shas]
@@ -76,8 +85,25 @@ def _check_ends(bisection: Bisection, probes: Sequence[Probe]) -> Step:
     missing = [end for end in ends if _wants_a_trial(end, probes, bisection.request.flaky)]
     if missing:
         room = bisection.request.width - len(live)
-        return Step(wanted=tuple(missing[: max(room, 0)]))
-    return Step() if live else _ends_judged(bisection, probes)
+        wanted = tuple(missing[: max(room, 0)])
+        return Step(wanted=wanted, ahead=_ahead_of_search(bisection, wanted, scope, forecast))
+    return Step(ahead=_ahead_of_search(bisection, (), scope, forecast)) if live else _ends_judged(bisection, probes)
+
+
+def _ahead_of_search(
+    bisection: Bisection, wanted: Sequence[Wanted], scope: Scope, forecast: Forecast
+) -> tuple[str, ...]:
+    """The other ends, and then what comes first should they turn out as they are said to be."""
+    if not forecast.room:
+        return ()
+    bad, goods = bisection.bad_sha or "", bisection.good_shas
+    taken = Evidence((Observation(bad, "bad"), *(Observation(sha, "good") for sha in goods)))
+    now = {want.sha for want in wanted}
+    ends = [(sha, 1.0) for sha in (bad, *goods) if sha not in now]
+    costs = cost(scope.keys, forecast, scope.keys)
+    first = next_probes(scope.range, taken, cost=costs, width=bisection.request.width, noise=_noise(bisection))
+    later = likely_next(scope.range, taken, in_flight=first, n=LOOK_AHEAD, cost=costs, noise=_noise(bisection))
+    return worth_building([*ends, *((sha, 0.99) for sha in first), *later], scope.keys, forecast)
 
 
 def _wants_a_trial(end: Wanted, probes: Sequence[Probe], flaky: bool) -> bool:
@@ -121,7 +147,8 @@ def _wrong_ends(bad: Probe, goods: Sequence[Probe]) -> Problem | None:
     return None
 
 
-def _search(bisection: Bisection, probes: Sequence[Probe], range_: Range) -> Step:
+def _search(bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecast: Forecast) -> Step:
+    range_ = scope.range
     evidence = evidence_of(probes)
     live = [probe for probe in probes if probe.state in LIVE_PROBES]
     match conclusion(range_, evidence, noise=_noise(bisection)):
@@ -135,7 +162,8 @@ def _search(bisection: Bisection, probes: Sequence[Probe], range_: Range) -> Ste
         case Suspects(shas=shas, why=why):
             return Step(candidates_left=len(shas)) if live else _suspects(shas, why, probes)
         case Searching(candidates_left=left, expected_probes=expected):
-            return _go_on(bisection, live, range_, evidence, (left, expected))
+            going = _go_on(bisection, live, scope, evidence, forecast)
+            return replace(going, candidates_left=left, expected_probes=expected)
 
 
 def _noise(bisection: Bisection) -> Noise | None:
@@ -151,16 +179,31 @@ def _suspects(shas: tuple[str, ...], why: str, probes: Sequence[Probe]) -> Step:
     return Step(BisectionState.SUSPECTS, (), (), answer, None, len(shas), 0.0)
 
 
-def _go_on(
-    bisection: Bisection, live: Sequence[Probe], range_: Range, evidence: Evidence, left: tuple[int, float]
-) -> Step:
-    noise = _noise(bisection)
-    worthless = set(redundant(range_, evidence, tuple(probe.sha for probe in live), noise=noise))
+def _go_on(bisection: Bisection, live: Sequence[Probe], scope: Scope, evidence: Evidence, forecast: Forecast) -> Step:
+    noise, width = _noise(bisection), bisection.request.width
+    worthless = set(redundant(scope.range, evidence, tuple(probe.sha for probe in live), noise=noise))
     kept = tuple(probe.sha for probe in live if probe.sha not in worthless)
-    wanted = next_probes(range_, evidence, in_flight=kept, width=bisection.request.width, noise=noise)
+    costs = _costs(bisection, scope, evidence, forecast)
+    new = next_probes(scope.range, evidence, in_flight=kept, width=width, cost=costs, noise=noise)
+    ahead: tuple[str, ...] = ()
+    if forecast.room:
+        flying = (*kept, *new)
+        likely = likely_next(
+            scope.range, evidence, in_flight=flying, n=LOOK_AHEAD, cost=costs, noise=noise, width=width
+        )
+        ahead = worth_building(likely, scope.keys, forecast)
     return Step(
-        wanted=tuple(Wanted(sha, Purpose.SEARCH) for sha in wanted),
+        wanted=tuple(Wanted(sha, Purpose.SEARCH) for sha in new),
         worthless=tuple(probe for probe in live if probe.sha in worthless),
-        candidates_left=left[0],
-        expected_probes=left[1],
+        ahead=ahead,
     )
+
+
+def _costs(bisection: Bisection, scope: Scope, evidence: Evidence, forecast: Forecast) -> dict[str, float] | None:
+    """Of the commits that may still be probed. With noise that is all, else those between the verdicts."""
+    if not scope.keys:
+        return None
+    known = set(evidence.tallies) if not bisection.request.flaky else set()
+    shas = [sha for sha in scope.range.shas if sha not in known]
+    found = cost(scope.keys, forecast, shas)
+    return found and {**dict.fromkeys(scope.keys, max(found.values())), **found}

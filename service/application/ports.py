@@ -15,6 +15,7 @@ from service.domain.bisection import (
     Event,
     Message,
     Node,
+    Origin,
     Patch,
     Probe,
     Reproduction,
@@ -24,6 +25,26 @@ from service.domain.recipe import Network, Recipe, SandboxKind
 
 if TYPE_CHECKING:
     from service.search.graph import Range
+
+
+@dataclass(frozen=True)
+class Stock:
+    """A wheel that is there, as far as planning needs to know. `seconds` that it took."""
+
+    key: str
+    native_key: str | None
+    origin: Origin | None
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A wheel in the store. `needed`: by a bisection that is not over."""
+
+    key: str
+    bytes: int
+    used_at: datetime | None
+    needed: bool
 
 
 class Transaction(Protocol):
@@ -56,6 +77,21 @@ class Transaction(Protocol):
         """Adds it or replaces the row of the same key."""
 
     def builds_in(self, states: Collection[BuildState]) -> tuple[Build, ...]: ...
+    def builds_of_native(self, native_key: str) -> tuple[Build, ...]:
+        """Oldest first."""
+
+    def builds_ahead(self, bisection_id: str) -> tuple[Build, ...]:
+        """Live ones that were begun ahead for this bisection."""
+
+    def lock_native(self, native_key: str) -> None:
+        """No other transaction may hold this native key until this one ends. After the lock of a build."""
+
+    def stock(self, repo: str) -> tuple[Stock, ...]:
+        """The wheels of a repository that are there."""
+
+    def kept(self) -> tuple[Kept, ...]:
+        """All wheels in the store, those used longest ago first."""
+
     def add_event(self, bisection_id: str, at: datetime, kind: str, data: dict[str, object]) -> None: ...
     def events(self, bisection_id: str, *, after: int = 0, limit: int = 1000) -> tuple[Event, ...]:
         """By id, those with a greater id than `after`."""
@@ -170,6 +206,7 @@ class BuildOrder:
     base: BaseOrder | None = None
     overlay_command: str | None = None
     ahead: bool = False
+    failure: str | None = None
 
 
 @dataclass(frozen=True)

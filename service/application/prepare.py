@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import UTC
 
 from service.application import wording
 from service.application.ports import History
-from service.domain.bisection import Commit, Request
+from service.domain.bisection import Bisection, Commit, Patch, Request, Setup
 from service.domain.errors import BadRange
 from service.search.graph import Range
 
@@ -17,6 +18,7 @@ class Prepared:
     bad_sha: str
     range: Range
     notes: tuple[str, ...] = ()
+    setup: Setup = field(default_factory=Setup)
 
 
 def prepare(history: History, request: Request) -> Prepared:
@@ -31,7 +33,41 @@ def prepare(history: History, request: Request) -> Prepared:
         notes += [note] if note else []
     shas = tuple(dict.fromkeys(goods))
     range_ = history.range(repo, shas, bad.sha, first_parent=request.first_parent)
-    return Prepared(shas, bad.sha, range_, tuple(notes))
+    return Prepared(shas, bad.sha, range_, tuple(notes), Setup(_as_of(request, bad), _patches(history, request)))
+
+
+def known(bisection: Bisection, prepared: Prepared) -> Bisection:
+    """The bisection with what was found out about it."""
+    size = len(prepared.range)
+    found = replace(bisection, good_shas=prepared.good_shas, bad_sha=prepared.bad_sha, notes=prepared.notes)
+    return replace(found, candidates=size, candidates_left=size, setup=prepared.setup)
+
+
+def _as_of(request: Request, bad: Commit) -> str | None:
+    """The end of the day for a date: what was published on it counts."""
+    written = request.recipe.deps.as_of
+    match written:
+        case "today":
+            return None
+        case "commit":
+            return written
+        case "bad":
+            return bad.committed_at.astimezone(UTC).isoformat()
+        case _:
+            return f"{written}T23:59:59+00:00" if len(written) == len("2025-09-25") else written
+
+
+def _patches(history: History, request: Request) -> tuple[Patch, ...]:
+    """Errors: every Refusal that the ends of a fix-up's range, or the commit to pick, can give."""
+    found = []
+    for number, fixup in enumerate(request.recipe.fixups, start=1):
+        good, _, bad = fixup.range.partition("..")
+        ends = [history.resolve(request.repo, ref, field="fixups").sha for ref in (good, bad)]
+        pick = history.resolve(request.repo, fixup.cherry_pick, field="fixups").sha if fixup.cherry_pick else None
+        history.range(request.repo, (ends[0],), ends[1])
+        name = f"fix-up {number} (" + (f"cherry-pick {wording.short(pick)})" if pick else "patch)")
+        found.append(Patch(name, ends[0], ends[1], pick, fixup.patch))
+    return tuple(found)
 
 
 def _before(history: History, repo: str, good: Commit, bad: Commit) -> tuple[str, str | None]:

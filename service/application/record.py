@@ -5,11 +5,11 @@ Each function returns the ids of the bisections that may go on from here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
-from service.application.dispatch import after_build, give_verdict, queue_build, queue_probe, rebuild
+from service.application import builds
+from service.application.dispatch import after_build, give_verdict, queue_probe, rebuild
 from service.application.judge import judge, judge_fault
 from service.application.ports import Transaction
 from service.domain.bisection import Build, Probe
@@ -73,10 +73,10 @@ def retry_probe(tx: Transaction, probe: Probe, fault: Fault, now: datetime) -> N
     faults = (*probe.faults, fault)
     data: dict[str, object] = {"probe": probe.id, "kind": fault.kind, "message": fault.message}
     tx.add_event(probe.bisection_id, now, "fault", data)
-    if _counted(faults) < MAX_FAULTS and fault.kind in LOST_WHEEL and probe.build_key is not None:
+    if counted(faults) < MAX_FAULTS and fault.kind in LOST_WHEEL and probe.build_key is not None:
         rebuild(tx, replace(probe, faults=faults), now)
-    elif _counted(faults) < MAX_FAULTS:
-        queue_probe(tx, replace(probe, faults=faults), now, _delay_s(faults))
+    elif counted(faults) < MAX_FAULTS:
+        queue_probe(tx, replace(probe, faults=faults), now, delay_s(faults))
     else:
         _give_up(tx, replace(probe, faults=faults), now)
 
@@ -85,12 +85,13 @@ def _give_up(tx: Transaction, probe: Probe, now: datetime) -> None:
     give_verdict(tx, probe, ProbeState.FAULTED, judge_fault(probe.faults), now)
 
 
-def _counted(faults: tuple[Fault, ...]) -> int:
+def counted(faults: tuple[Fault, ...]) -> int:
     return sum(fault.kind not in NOT_COUNTED for fault in faults)
 
 
-def _delay_s(faults: tuple[Fault, ...]) -> float:
-    return 0.0 if faults[-1].kind in AT_ONCE else RETRY_AFTER_S[min(_counted(faults), len(RETRY_AFTER_S)) - 1]
+def delay_s(faults: tuple[Fault, ...]) -> float:
+    """Seconds until the next attempt."""
+    return 0.0 if faults[-1].kind in AT_ONCE else RETRY_AFTER_S[min(counted(faults), len(RETRY_AFTER_S)) - 1]
 
 
 def build_ended(tx: Transaction, report: BuildReport, now: datetime) -> frozenset[str]:
@@ -99,13 +100,14 @@ def build_ended(tx: Transaction, report: BuildReport, now: datetime) -> frozense
     if build is None or build.attempt != report.attempt or build.state not in _IN_WORK:
         return frozenset()
     build = replace(build, node=report.node, seconds=report.seconds, log=report.log)
+    build = replace(build, origin=report.origin, notes=report.notes)
     if report.fault is not None:
         return retry_build(tx, build, report.fault, now)
     if report.wheel is not None:
         ended = _built(build, report.wheel, now)
     else:
         ended = replace(build, state=moved(build.state, BuildState.FAILED), failure=report.failure, finished_at=now)
-    return _release(tx, ended, lambda probe: after_build(tx, probe, ended, now), now)
+    return _release(tx, ended, now)
 
 
 def _built(build: Build, wheel: WheelFacts, now: datetime) -> Build:
@@ -124,18 +126,28 @@ def retry_build(tx: Transaction, build: Build, fault: Fault, now: datetime) -> f
     """A new attempt; after MAX_FAULTS the probes that wait for it are given up with its faults."""
     faults = (*build.faults, fault)
     build = replace(build, faults=faults)
-    if _counted(faults) < MAX_FAULTS:
-        queue_build(tx, build, now, _delay_s(faults))
+    if counted(faults) < MAX_FAULTS:
+        builds.queue(tx, build, now, delay_s(faults))
         return frozenset()
-    ended = replace(build, state=moved(build.state, BuildState.FAULTED), finished_at=now)
-    return _release(tx, ended, lambda probe: _give_up(tx, replace(probe, faults=faults), now), now)
+    return _release(tx, replace(build, state=moved(build.state, BuildState.FAULTED), finished_at=now), now)
 
 
-def _release(tx: Transaction, build: Build, go_on: Callable[[Probe], object], now: datetime) -> frozenset[str]:
-    tx.save_build(build)
-    waiting = tx.probes_of_build(build.key)
-    for probe in waiting:
-        go_on(probe)
-        data: dict[str, object] = {"build": build.key, "sha": build.sha, "state": str(build.state)}
-        tx.add_event(probe.bisection_id, now, "build ended", data)
-    return frozenset(probe.bisection_id for probe in waiting)
+def _release(tx: Transaction, build: Build, now: datetime) -> frozenset[str]:
+    """Keeps the end of a build, and lets go on what waited for it, be it probes or builds."""
+    touched: set[str] = set()
+    for over in (build, *builds.ended(tx, build, now)):
+        # What was built ahead makes room for the next one.
+        touched |= {over.bisection_id} if over.ahead else set()
+        for probe in tx.probes_of_build(over.key):
+            touched.add(probe.bisection_id)
+            _go_on(tx, probe, over, now)
+    return frozenset(touched)
+
+
+def _go_on(tx: Transaction, probe: Probe, build: Build, now: datetime) -> None:
+    if build.state is BuildState.FAULTED:
+        _give_up(tx, replace(probe, faults=build.faults), now)
+    else:
+        after_build(tx, probe, build, now)
+    data: dict[str, object] = {"build": build.key, "sha": build.sha, "state": str(build.state)}
+    tx.add_event(probe.bisection_id, now, "build ended", {**data, "origin": str(build.origin or "")})

@@ -9,9 +9,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from service.application import builds, survey
 from service.application.ports import ProbeQueue, Transaction
 from service.application.record import retry_build, retry_probe
-from service.domain.bisection import Build, Message, Probe
+from service.domain.bisection import Bisection, Build, Message, Probe
 from service.domain.evidence import Fault
 from service.domain.lifecycle import LIVE_BUILDS, BisectionState, BuildState, ProbeState
 
@@ -35,9 +36,16 @@ class Ticket:
 def carried(tx: Transaction) -> frozenset[Ticket]:
     """All that should be under way now."""
     probes = {Ticket("probe", p.id, p.attempt, p.silent_since is not None) for p in tx.probes_in(_IN_FLIGHT)}
-    builds = {Ticket("build", b.key, b.attempt, b.silent_since is not None) for b in tx.builds_in(LIVE_BUILDS)}
-    unprepared = {Ticket("prepare", found.id, 0) for found in tx.bisections(_UNPREPARED, limit=1000)}
-    return frozenset(probes | builds | unprepared)
+    made = {Ticket("build", b.key, b.attempt, b.silent_since is not None) for b in tx.builds_in(LIVE_BUILDS)}
+    unprepared = {_of_preparation(found) for found in tx.bisections(_UNPREPARED, limit=1000)}
+    return frozenset(probes | made | unprepared)
+
+
+def _of_preparation(bisection: Bisection) -> Ticket:
+    asked = bisection.setup.survey
+    if not survey.asked(bisection) or bisection.setup.builder is not None:
+        return Ticket("prepare", bisection.id, 0)
+    return Ticket("survey", bisection.id, asked.attempt, asked.silent_since is not None)
 
 
 def missing(tickets: Collection[Ticket], queue: ProbeQueue) -> frozenset[Ticket]:
@@ -54,7 +62,9 @@ def put_back(tx: Transaction, ticket: Ticket, gone: bool, now: datetime) -> froz
         return frozenset(_probe(tx, ticket, gone, now))
     if ticket.kind == "build":
         return frozenset(_build(tx, ticket, gone, now))
-    if gone:
+    if ticket.kind == "survey":
+        _survey(tx, ticket, gone, now)
+    elif gone:
         _prepare_again(tx, ticket, now)
     return frozenset()
 
@@ -94,6 +104,8 @@ def _build(tx: Transaction, ticket: Ticket, gone: bool, now: datetime) -> set[st
     build = tx.build(ticket.id, lock=True)
     if build is None or build.attempt != ticket.attempt or build.state not in LIVE_BUILDS:
         return set()
+    if build.state is BuildState.WAITING:
+        return _waiting(tx, build, now)
     silent = _silent_since(build, gone, now)
     if _too_long(silent, now) and build.state is BuildState.RUNNING:
         return set(retry_build(tx, build, _LOST, now))
@@ -103,6 +115,25 @@ def _build(tx: Transaction, ticket: Ticket, gone: bool, now: datetime) -> set[st
     elif silent != build.silent_since:
         tx.save_build(replace(build, silent_since=silent))
     return set()
+
+
+def _waiting(tx: Transaction, build: Build, now: datetime) -> set[str]:
+    """What it waits for may have ended in a way that told nobody."""
+    started = builds.start(tx, build, now)
+    return {started.bisection_id} if started.state not in LIVE_BUILDS else set()
+
+
+def _survey(tx: Transaction, ticket: Ticket, gone: bool, now: datetime) -> None:
+    found = tx.bisection(ticket.id, lock=True)
+    asked = found.setup.survey
+    if found.state is not BisectionState.PREPARING or asked.attempt != ticket.attempt:
+        return
+    silent = (asked.silent_since or now) if gone else None
+    if _too_long(silent, now):
+        survey.ask(tx, found, now, asked.faults)
+    elif silent != asked.silent_since:
+        changed = replace(found.setup, survey=replace(asked, silent_since=silent))
+        tx.save_bisection(replace(found, setup=changed))
 
 
 def _prepare_again(tx: Transaction, ticket: Ticket, now: datetime) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from service.domain.bisection import Answer, Bisection, Commit, Probe, Problem
 from service.domain.errors import BadEnds, UserError
-from service.domain.evidence import Verdict
+from service.domain.evidence import Fault, Verdict
 from service.domain.lifecycle import BisectionState
 
 LAST_LINES = 10
@@ -78,6 +78,16 @@ def end_faulted(probe: Probe) -> Problem:
         probe.sha,
         "",
         last.advice,
+    )
+
+
+def survey_faulted(faults: Sequence[Fault]) -> Problem:
+    last = faults[-1]
+    return Problem(
+        f"fault-{last.kind}",
+        "No node can run this",
+        f"what it would run in was asked for {len(faults)} times and met only faults; the last: {last.message}",
+        advice=last.advice or "mend the nodes and submit again",
     )
 
 

@@ -54,11 +54,11 @@ def test_each_commit_is_built_once_for_all_who_ask(world: World) -> None:
 
 def test_a_commit_that_does_not_build_is_skipped_and_not_built_again(world: World) -> None:
     id = world.submit(project="python").id
-    world.flow.prepare(world.workers.prepares.pop())
+    world.workers.prepare(world.flow)
     broken = Outcome("build", exit_status=2)
     truth = world.truth(13)
     while world.workers.builds or world.workers.probes:
-        if world.workers.builds and world.workers.builds[0].sha == world.shas[9]:
+        if world.workers.builds and world.workers.builds[0].source.sha == world.shas[9]:
             world.workers.build(world.flow, failure=broken)
         elif world.workers.builds:
             world.workers.build(world.flow)
@@ -75,7 +75,7 @@ def test_a_commit_that_does_not_build_is_skipped_and_not_built_again(world: Worl
 
 def test_a_failed_build_is_believed_by_the_bisection_that_saw_it_and_tried_anew_by_the_next(world: World) -> None:
     first = world.submit(project="python").id
-    world.flow.prepare(world.workers.prepares.pop())
+    world.workers.prepare(world.flow)
     while world.workers.builds:
         world.workers.build(world.flow, failure=Outcome("build", exit_status=2))
     assert world.flow.bisection(first).state is BisectionState.REFUSED
@@ -86,7 +86,7 @@ def test_a_failed_build_is_believed_by_the_bisection_that_saw_it_and_tried_anew_
 
 def test_a_wheel_that_the_store_has_lost_is_built_again(world: World) -> None:
     id = world.submit(project="python").id
-    world.flow.prepare(world.workers.prepares.pop())
+    world.workers.prepare(world.flow)
     world.workers.build(world.flow)
     lost = world.workers.fault(world.flow, "missing-wheel")
     assert world.flow.probe(lost.probe).state is ProbeState.BUILDING
@@ -97,7 +97,7 @@ def test_a_wheel_that_the_store_has_lost_is_built_again(world: World) -> None:
 
 def test_a_search_that_met_only_faults_is_our_failure_and_names_no_suspects(world: World) -> None:
     id = world.submit().id
-    world.flow.prepare(world.workers.prepares.pop())
+    world.workers.prepare(world.flow)
     world.workers.run(world.flow, world.truth(13))
     world.workers.run(world.flow, world.truth(13))
     while world.flow.bisection(id).state is BisectionState.SEARCHING:
@@ -166,7 +166,7 @@ def test_equal_ends_are_refused_with_both_logs(world: World) -> None:
 
 def test_a_result_of_an_older_attempt_changes_nothing(world: World) -> None:
     id = world.submit().id
-    world.flow.prepare(world.workers.prepares.pop())
+    world.workers.prepare(world.flow)
     late = world.workers.fault(world.flow)
     world.flow.probed(result(late, 0))
     probe = world.flow.probe(late.probe)
@@ -179,7 +179,7 @@ def test_a_result_of_an_older_attempt_changes_nothing(world: World) -> None:
 
 def test_the_same_result_three_times_counts_once(world: World) -> None:
     id = world.submit().id
-    world.flow.prepare(world.workers.prepares.pop())
+    world.workers.prepare(world.flow)
     order = world.workers.start(world.flow)
     for _ in range(3):
         world.flow.probed(result(order, 1))
@@ -190,7 +190,7 @@ def test_the_same_result_three_times_counts_once(world: World) -> None:
 
 def test_three_faults_end_a_probe_as_skip_and_the_report_says_so(world: World) -> None:
     id = world.submit().id
-    world.flow.prepare(world.workers.prepares.pop())
+    world.workers.prepare(world.flow)
     truth, middle = world.truth(13), None
     while world.workers.probes:
         order = world.workers.probes[0]
@@ -210,7 +210,7 @@ def test_three_faults_end_a_probe_as_skip_and_the_report_says_so(world: World) -
 
 def test_after_a_fault_the_next_attempt_waits_and_longer_the_second_time(world: World) -> None:
     world.submit()
-    world.flow.prepare(world.workers.prepares.pop())
+    world.workers.prepare(world.flow)
     for wait_s in (5, 20):
         world.workers.fault(world.flow)
         world.clock.pass_(wait_s - 1)
@@ -223,7 +223,7 @@ def test_after_a_fault_the_next_attempt_waits_and_longer_the_second_time(world: 
 
 def test_an_operator_s_stop_is_no_fault_of_the_probe(world: World) -> None:
     world.submit()
-    world.flow.prepare(world.workers.prepares.pop())
+    world.workers.prepare(world.flow)
     for _ in range(5):
         order = world.workers.fault(world.flow, "stopped")
     assert world.flow.probe(order.probe).state is ProbeState.QUEUED
@@ -231,7 +231,7 @@ def test_an_operator_s_stop_is_no_fault_of_the_probe(world: World) -> None:
 
 def test_a_build_that_only_meets_faults_fails_the_bisection_and_is_tried_anew_by_the_next(world: World) -> None:
     id = world.submit(project="python").id
-    world.flow.prepare(world.workers.prepares.pop())
+    world.workers.prepare(world.flow)
     for _ in range(3):
         world.workers.build(world.flow, fault=Fault("disk-full", "no space on n1", "free some"))
         world.wait_for_retry()
@@ -247,7 +247,7 @@ def test_a_build_that_only_meets_faults_fails_the_bisection_and_is_tried_anew_by
 
 def test_cancelling_stops_what_runs_and_what_comes_after(world: World) -> None:
     id = world.submit().id
-    world.flow.prepare(world.workers.prepares.pop())
+    world.workers.prepare(world.flow)
     order = world.workers.start(world.flow)
     assert world.flow.cancel(id, "me").state is BisectionState.CANCELLED
     assert world.workers.cancelled == [("probe", order.probe, order.attempt)]
@@ -258,9 +258,8 @@ def test_cancelling_stops_what_runs_and_what_comes_after(world: World) -> None:
 
 def test_cancelling_stops_a_build_that_nobody_else_waits_for(world: World) -> None:
     first, second = world.submit(project="python").id, world.submit(project="python").id
-    for waiting in list(world.workers.prepares):
-        world.flow.prepare(waiting)
-    world.workers.prepares.clear()
+    world.workers.prepare(world.flow)
+    world.workers.prepare(world.flow)
     world.flow.cancel(first, "me")
     assert world.workers.cancelled == []
     world.flow.cancel(second, "me")
@@ -300,7 +299,7 @@ def test_what_a_broker_could_not_take_is_sent_by_the_sweep(world: World) -> None
 
 def test_an_order_that_was_lost_is_sent_again_as_the_same_attempt(world: World) -> None:
     world.submit()
-    world.flow.prepare(world.workers.prepares.pop())
+    world.workers.prepare(world.flow)
     lost = world.workers.probes.pop()
     world.workers.carries = False
     world.flow.sweep()
@@ -312,7 +311,7 @@ def test_an_order_that_was_lost_is_sent_again_as_the_same_attempt(world: World) 
 
 def test_a_silent_node_s_probe_is_put_back_only_when_the_silence_lasts(world: World) -> None:
     world.submit()
-    world.flow.prepare(world.workers.prepares.pop())
+    world.workers.prepare(world.flow)
     order = world.workers.start(world.flow)
     world.workers.carries = False
     world.flow.sweep()
@@ -331,7 +330,7 @@ def test_a_silent_node_s_probe_is_put_back_only_when_the_silence_lasts(world: Wo
 
 def test_a_worker_that_boots_gives_back_what_its_last_life_left(world: World) -> None:
     world.submit()
-    world.flow.prepare(world.workers.prepares.pop())
+    world.workers.prepare(world.flow)
     order = world.workers.start(world.flow)
     world.flow.node(Node("n2", 1, world.clock.now(), "alive"), booted=True)
     assert world.flow.probe(order.probe).state is ProbeState.RUNNING
@@ -353,7 +352,7 @@ def test_a_lost_preparation_is_done_again(world: World) -> None:
 
 def test_two_advances_at_once_plan_the_next_probe_once(world: World) -> None:
     id = world.submit().id
-    world.flow.prepare(world.workers.prepares.pop())
+    world.workers.prepare(world.flow)
     orders = [world.workers.start(world.flow)]
     barrier = threading.Barrier(4)
 
@@ -387,7 +386,7 @@ def test_a_database_that_does_not_answer_is_told_and_not_raised(world: World, tm
 
 def test_the_log_of_a_probe_that_runs_cannot_be_read_yet(world: World) -> None:
     world.submit()
-    world.flow.prepare(world.workers.prepares.pop())
+    world.workers.prepare(world.flow)
     order = world.workers.start(world.flow)
     with pytest.raises(NotNow, match="running"):
         world.flow.log(order.probe)

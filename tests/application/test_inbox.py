@@ -39,7 +39,7 @@ def outcome(status: int) -> contract.Outcome:
 
 def test_messages_of_a_whole_bisection(world: World) -> None:
     id = world.submit(project="python").id
-    world.flow.prepare(world.workers.prepares.pop())
+    world.workers.prepare(world.flow)
     truth = world.truth(13)
     while world.workers.builds or world.workers.probes:
         if world.workers.builds:
@@ -66,7 +66,7 @@ def test_messages_of_a_whole_bisection(world: World) -> None:
 
 def test_an_answer_of_another_version_is_a_fault_that_says_so(world: World) -> None:
     world.submit()
-    world.flow.prepare(world.workers.prepares.pop())
+    world.workers.prepare(world.flow)
     order = world.workers.probes.pop()
     answer = {"version": 99, "probe": order.probe, "attempt": order.attempt, "node": "n7", "verdict": "bad"}
     inbox.probed(world.flow, answer)
@@ -78,7 +78,7 @@ def test_an_answer_of_another_version_is_a_fault_that_says_so(world: World) -> N
 
 def test_a_build_of_another_version_is_a_fault_too(world: World) -> None:
     world.submit(project="python")
-    world.flow.prepare(world.workers.prepares.pop())
+    world.workers.prepare(world.flow)
     order = world.workers.builds.pop()
     inbox.built(world.flow, {"version": 99, "key": order.key, "attempt": order.attempt, "node": "n7"})
     world.wait_for_retry()
@@ -104,7 +104,7 @@ def test_nodes_are_kept_with_what_they_say(world: World) -> None:
 
 def test_a_result_of_a_cancelled_bisection_changes_nothing(world: World) -> None:
     id = world.submit().id
-    world.flow.prepare(world.workers.prepares.pop())
+    world.workers.prepare(world.flow)
     order = world.workers.probes.pop()
     world.flow.cancel(id, "me")
     answer = contract.ProbeResult(probe=order.probe, attempt=order.attempt, node="n", outcome=outcome(1))
@@ -146,7 +146,7 @@ def broken(world: World, folder: Path) -> Flow:
 
 def a_probe_s_end(world: World) -> contract.ProbeResult:
     world.submit()
-    world.flow.prepare(world.workers.prepares.pop())
+    world.workers.prepare(world.flow)
     order = world.workers.start(world.flow)
     return contract.ProbeResult(probe=order.probe, attempt=order.attempt, node="n1", outcome=outcome(1))
 
@@ -211,7 +211,7 @@ def test_a_probe_whose_end_could_not_be_handled_is_run_again_when_it_was_silent(
 
 def test_a_build_whose_end_could_not_be_handled_is_made_again_when_it_was_silent(world: World, broker: Broker) -> None:
     id = world.submit(project="python").id
-    world.flow.prepare(world.workers.prepares.pop())
+    world.workers.prepare(world.flow)
     order = world.workers.builds.pop()
     world.flow.started("build", order.key, order.attempt, "n1")
     unreadable = {"version": contract.VERSION, "key": order.key, "attempt": order.attempt, "wheel": 7}

@@ -69,7 +69,7 @@ def test_a_segmentation_fault_is_named() -> None:
 
 
 def test_what_does_not_build_or_met_only_faults_is_skipped_with_its_reason() -> None:
-    assert judge_build_failure(Outcome("build", exit_status=2)).verdict == "skip"
+    assert judge_build_failure(Outcome("build", exit_status=2), SCRIPT).verdict == "skip"
     faults = (Fault("disk-full", "no space on n1"), Fault("lost", "n2 went away"))
     judgement = judge_fault(faults)
     assert (judgement.verdict, judgement.reason) == ("skip", "2 faults, the last: n2 went away")

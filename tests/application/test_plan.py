@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.application.keys import Scope
 from service.application.plan import Step, step
 from service.domain.bisection import Bisection, Probe, Purpose, Reproduction, Request
 from service.domain.evidence import Fault, Log, Outcome, Verdict
@@ -50,7 +51,7 @@ def carry(found: Bisection, range_: Range, truth: Truth) -> tuple[Bisection, lis
     """Answers every probe at once, oldest first, until the bisection ends."""
     probes: list[Probe] = []
     for _ in range(1000):
-        taken = step(found, probes, range_)
+        taken = step(found, probes, Scope(range_))
         live = [probe for probe in probes if probe.state is ProbeState.RUNNING]
         assert len(live) + len(taken.wanted) - len(taken.worthless) <= found.request.width
         cancelled = {probe.id for probe in taken.worthless}
@@ -101,7 +102,7 @@ def ends(good: Verdict, bad: Verdict) -> Step:
         Probe("b1.1", "b1", 1, name(8), 1, Purpose.BAD_END, ProbeState.RUNNING, NOW),
         Probe("b1.2", "b1", 2, name(0), 1, Purpose.GOOD_END, ProbeState.RUNNING, NOW),
     ]
-    return step(found, [judged(made[0], bad), judged(made[1], good)], range_)
+    return step(found, [judged(made[0], bad), judged(made[1], good)], Scope(range_))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +135,7 @@ def test_an_end_that_only_met_faults_is_our_failure() -> None:
     bad = Probe("b1.1", "b1", 1, name(8), 1, Purpose.BAD_END, ProbeState.RUNNING, NOW)
     good = Probe("b1.2", "b1", 2, name(0), 1, Purpose.GOOD_END, ProbeState.FAULTED, NOW)
     good = replace(good, verdict=Verdict.SKIP, faults=(Fault("disk-full", "no space on n1", "free some"),) * 3)
-    taken = step(found, [judged(bad, Verdict.BAD), good], range_)
+    taken = step(found, [judged(bad, Verdict.BAD), good], Scope(range_))
     assert taken.state is BisectionState.FAILED
     assert taken.problem is not None
     assert (taken.problem.slug, taken.problem.advice) == ("fault-disk-full", "free some")
@@ -143,20 +144,20 @@ def test_an_end_that_only_met_faults_is_our_failure() -> None:
 def test_nothing_is_planned_twice_while_an_answer_is_awaited() -> None:
     found, range_ = bisection_of(100)
     found = replace(found, state=BisectionState.SEARCHING)
-    first = step(found, [], range_)
+    first = step(found, [], Scope(range_))
     assert len(first.wanted) == 1
     probe = Probe("b1.3", "b1", 3, first.wanted[0].sha, 1, Purpose.SEARCH, ProbeState.RUNNING, NOW)
-    assert step(found, [probe], range_).wanted == ()
+    assert step(found, [probe], Scope(range_)).wanted == ()
 
 
 def test_a_probe_that_an_answer_made_worthless_is_cancelled() -> None:
     found, range_ = bisection_of(100, width=2)
     found = replace(found, state=BisectionState.SEARCHING)
-    wanted = step(found, [], range_).wanted
+    wanted = step(found, [], Scope(range_)).wanted
     low, high = sorted(wanted, key=lambda one: one.sha)
     running = Probe("b1.3", "b1", 3, high.sha, 1, Purpose.SEARCH, ProbeState.RUNNING, NOW)
     answered = Probe("b1.4", "b1", 4, low.sha, 1, Purpose.SEARCH, ProbeState.RUNNING, NOW)
-    taken = step(found, [running, judged(answered, Verdict.BAD)], range_)
+    taken = step(found, [running, judged(answered, Verdict.BAD)], Scope(range_))
     assert taken.worthless == (running,)
     assert len(taken.wanted) == 2
 

@@ -35,7 +35,7 @@ def at_once(*calls: Callable[[], object]) -> None:
 def test_a_cancel_and_the_end_of_the_build(world: World) -> None:
     for number in range(TRIES):
         id = world.submit(project="python", env={"TRY": str(number)}).id
-        world.flow.prepare(world.workers.prepares.pop())
+        world.workers.prepare(world.flow)
         order = world.workers.builds.pop()
         wheel = WheelFacts("p-1.whl", "wheels/p-1.whl", 1, "0")
         report = BuildReport(order.key, order.attempt, "n1", 1.0, wheel=wheel)
@@ -47,7 +47,7 @@ def test_a_cancel_and_the_end_of_the_build(world: World) -> None:
 def test_a_start_that_is_told_while_the_end_is(world: World) -> None:
     for _ in range(TRIES):
         id = world.submit().id
-        world.flow.prepare(world.workers.prepares.pop())
+        world.workers.prepare(world.flow)
         order = world.workers.probes.pop()
         started = lambda: world.flow.started("probe", order.probe, order.attempt, "n1")  # noqa: B023, E731
         at_once(started, lambda: world.flow.probed(result(order, 1)))  # noqa: B023
@@ -59,7 +59,7 @@ def test_a_start_that_is_told_while_the_end_is(world: World) -> None:
 def test_a_cancel_and_a_verdict(world: World) -> None:
     for _ in range(TRIES):
         id = world.submit().id
-        world.flow.prepare(world.workers.prepares.pop())
+        world.workers.prepare(world.flow)
         order = world.workers.probes.pop()
         at_once(lambda: world.flow.cancel(id, "me"), lambda: world.flow.probed(result(order, 1)))  # noqa: B023
         assert world.flow.bisection(id).state is BisectionState.CANCELLED
@@ -69,7 +69,7 @@ def test_a_cancel_and_a_verdict(world: World) -> None:
 
 def test_sweeps_and_results(world: World) -> None:
     id = world.submit(width=4).id
-    world.flow.prepare(world.workers.prepares.pop())
+    world.workers.prepare(world.flow)
     truth = world.truth(13)
     while world.workers.probes:
         orders, world.workers.probes = world.workers.probes, []

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 
 from service.application.flow import Flow
 from service.application.ports import BuildOrder, ProbeOrder, QueueUnavailable, SurveyOrder
+from service.domain.bisection import Builder, Origin
 from service.domain.evidence import Fault, Log, Outcome
-from service.domain.results import BuildReport, ProbeReport, WheelFacts
+from service.domain.results import BuildReport, ProbeReport, SurveyReport, WheelFacts
 
 Truth = Callable[[str], int]
+BUILDER = Builder(None, "3.11", "x86_64")
 
 
 @dataclass
@@ -63,6 +65,8 @@ class Workers:
         for _ in range(limit):
             if self.prepares:
                 flow.prepare(self.prepares.pop(0))
+            elif self.surveys:
+                self.survey(flow)
             elif self.builds:
                 self.build(flow)
             elif self.probes:
@@ -71,12 +75,24 @@ class Workers:
                 return
         raise AssertionError("orders without end")
 
+    def prepare(self, flow: Flow) -> None:
+        """The one preparation that waits, with its survey."""
+        flow.prepare(self.prepares.pop())
+        if self.surveys:
+            self.survey(flow)
+
+    def survey(self, flow: Flow, builder: Builder = BUILDER) -> SurveyOrder:
+        order = self.surveys.pop(0)
+        flow.surveyed(SurveyReport(order.bisection, order.attempt, "n1", builder))
+        return order
+
     def build(self, flow: Flow, **instead: object) -> BuildOrder:
         order = self.builds.pop(0)
         self.built.append(order)
         flow.started("build", order.key, order.attempt, "n1")
-        wheel = WheelFacts("p-1.whl", f"wheels/{order.key}/p-1.whl", 100, "0" * 64)
-        answer = instead or {"wheel": wheel}
+        wheel = WheelFacts("p-1.whl", f"wheels/{order.key}/{order.attempt}/p-1.whl", 100, "0" * 64)
+        origin = Origin.OVERLAY if order.base is not None else Origin.BUILT
+        answer = instead or {"wheel": wheel, "origin": origin}
         flow.built(BuildReport(order.key, order.attempt, "n1", 0.5, **answer))  # type: ignore[arg-type]
         return order
 

@@ -14,10 +14,10 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from service.adapters.database.engine import will_pass
 from service.adapters.database.rows import BISECTIONS, BUILDS, EVENTS, NODES, OUTBOX, PROBES, changes, from_row, to_row
-from service.application.ports import StoreBusy
+from service.application.ports import Kept, Stock, StoreBusy
 from service.domain.bisection import Bisection, Build, Event, Message, Node, Probe
 from service.domain.errors import NotFound
-from service.domain.lifecycle import BisectionState, BuildState, ProbeState
+from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_BUILDS, BisectionState, BuildState, ProbeState
 
 T = TypeVar("T", Bisection, Probe)
 
@@ -89,7 +89,40 @@ class SqlTransaction:
         self._replace(BUILDS, "key", build)
 
     def builds_in(self, states: Collection[BuildState]) -> tuple[Build, ...]:
-        query = select(BUILDS).where(BUILDS.c.state.in_(sorted(states))).order_by(BUILDS.c.queued_at, BUILDS.c.key)
+        return self._builds(BUILDS.c.state.in_(sorted(states)))
+
+    def builds_of_native(self, native_key: str) -> tuple[Build, ...]:
+        return self._builds(BUILDS.c.native_key == native_key)
+
+    def builds_ahead(self, bisection_id: str) -> tuple[Build, ...]:
+        return self._builds(
+            BUILDS.c.state.in_(sorted(LIVE_BUILDS)), BUILDS.c.bisection_id == bisection_id, BUILDS.c.ahead
+        )
+
+    def lock_native(self, native_key: str) -> None:
+        if self._connection.dialect.name == "postgresql":
+            key = func.hashtextextended(f"native {native_key}", 0)
+            self._connection.execute(select(func.pg_advisory_xact_lock(key)))
+
+    def stock(self, repo: str) -> tuple[Stock, ...]:
+        query = select(BUILDS.c.key, BUILDS.c.native_key, BUILDS.c.origin, BUILDS.c.seconds)
+        found = self._rows(query.where(BUILDS.c.repo == repo, BUILDS.c.state == BuildState.BUILT))
+        return tuple(Stock(**row) for row in found)
+
+    def kept(self) -> tuple[Kept, ...]:
+        """A bisection needs the wheels of its probes, what these were put together from, and what it asked for."""
+        live = BISECTIONS.c.state.in_(sorted(LIVE_BISECTIONS))
+        of_probes = select(PROBES.c.build_key).join(BISECTIONS, BISECTIONS.c.id == PROBES.c.bisection_id).where(live)
+        needed = BUILDS.c.key.in_(of_probes) | BUILDS.c.bisection_id.in_(select(BISECTIONS.c.id).where(live))
+        bases = select(BUILDS.c.base_key).where(needed, BUILDS.c.base_key.is_not(None))
+        is_needed = (needed | BUILDS.c.key.in_(bases)).label("needed")
+        query = select(BUILDS.c.key, func.coalesce(BUILDS.c.wheel_bytes, 0).label("bytes"), BUILDS.c.used_at, is_needed)
+        query = query.where(BUILDS.c.state == BuildState.BUILT)
+        order = func.coalesce(BUILDS.c.used_at, BUILDS.c.queued_at)
+        return tuple(Kept(**row) for row in self._rows(query.order_by(order, BUILDS.c.key)))
+
+    def _builds(self, *where: Any) -> tuple[Build, ...]:
+        query = select(BUILDS).where(*where).order_by(BUILDS.c.queued_at, BUILDS.c.key)
         return tuple(from_row(Build, row) for row in self._rows(query))
 
     def add_event(self, bisection_id: str, at: datetime, kind: str, data: dict[str, object]) -> None:

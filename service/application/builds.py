@@ -1,0 +1,165 @@
+"""The life of a build: asked for by a probe or ahead of one, made once for all, in as few native builds as can be.
+
+A wheel whose compiled files exist already is put together from them. One whose compiled files are being made waits for
+that build. Only what is left is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from service.application.keys import Keys
+from service.application.ports import Transaction
+from service.domain.bisection import Bisection, Build, Message, Origin
+from service.domain.lifecycle import LIVE_BUILDS, BuildState, moved
+
+#: Wheels that stand on their own, so that others can stand on them.
+_BASES = frozenset({Origin.BUILT, Origin.PREBUILT})
+_IN_WORK = frozenset({BuildState.QUEUED, BuildState.RUNNING})
+
+
+def ask(tx: Transaction, bisection: Bisection, sha: str, keys: Keys, now: datetime, *, ahead: bool = False) -> Build:
+    """The build of these keys: made new, taken up again, or as it is. `ahead`: nobody waits for it yet."""
+    build = tx.build(keys.content, lock=True)
+    if build is None:
+        build = Build(keys.content, BuildState.QUEUED, bisection.request.repo, sha, bisection.id, now)
+        return start(tx, replace(build, native_key=keys.native, ahead=ahead, used_at=now), now)
+    if _to_be_built_anew(build, bisection):
+        return start(tx, replace(build, bisection_id=bisection.id, ahead=ahead, used_at=now), now)
+    return _asked_again(tx, build, now, ahead=ahead)
+
+
+def _to_be_built_anew(build: Build, bisection: Bisection) -> bool:
+    """A failure is believed by the bisection that saw it; to the next one it may have been the network's that day."""
+    if build.state is BuildState.FAILED:
+        return build.bisection_id != bisection.id
+    return build.state in (BuildState.FAULTED, BuildState.CANCELLED, BuildState.EVICTED)
+
+
+def _asked_again(tx: Transaction, build: Build, now: datetime, *, ahead: bool) -> Build:
+    """What was begun ahead is waited for from now on: its order is sent once more, to go before the others."""
+    wanted = _save(tx, replace(build, ahead=build.ahead and ahead, used_at=now))
+    if build.ahead and not ahead and build.state is BuildState.QUEUED:
+        _order(tx, wanted, f"build:{build.key}:{build.attempt}:wanted", now)
+    if not ahead and build.state is BuildState.WAITING and build.native_key is not None:
+        _hurry(tx, tx.builds_of_native(build.native_key), now)
+    return wanted
+
+
+def _hurry(tx: Transaction, others: Sequence[Build], now: datetime) -> None:
+    """What is waited for is not ahead any more."""
+    for other in others:
+        native = tx.build(other.key, lock=True) if other.ahead and _makes_natives(other) else None
+        if native is not None and _makes_natives(native):
+            _asked_again(tx, native, now, ahead=False)
+
+
+def _makes_natives(build: Build) -> bool:
+    return build.state in _IN_WORK and build.base_key is None
+
+
+def start(tx: Transaction, build: Build, now: datetime) -> Build:
+    """Sends it on its cheapest way. The caller holds the build's lock, unless it is new."""
+    if build.native_key is None:
+        return queue(tx, replace(build, base_key=None), now)
+    tx.lock_native(build.native_key)
+    others = [other for other in tx.builds_of_native(build.native_key) if other.key != build.key]
+    base = base_of(others)
+    if base is not None:
+        return queue(tx, replace(build, base_key=base.key), now)
+    if any(_makes_natives(other) for other in others):
+        if not build.ahead:
+            _hurry(tx, others, now)
+        waits = build.state is BuildState.WAITING
+        return build if waits else _save(tx, replace(build, state=_moved(build, BuildState.WAITING), base_key=None))
+    failed = _failed_natively(others, build)
+    if failed is not None:
+        return _fail_alike(tx, build, failed, now)
+    return queue(tx, replace(build, base_key=None), now)
+
+
+def base_of(builds: Sequence[Build]) -> Build | None:
+    """The one whose compiled files serve all others: the one used last, as it may be kept longest."""
+    found = [build for build in builds if build.state is BuildState.BUILT and build.origin in _BASES]
+    return max(found, key=lambda build: (build.used_at or build.queued_at, build.key), default=None)
+
+
+def _failed_natively(others: Sequence[Build], build: Build) -> Build | None:
+    """One that a compiler refused, for this bisection: the same code will not compile a second time."""
+    for other in others:
+        seen = other.state is BuildState.FAILED and other.bisection_id == build.bisection_id
+        if seen and other.failure is not None and other.failure.first_error and other.failure.ended_in == "build":
+            return other
+    return None
+
+
+def _fail_alike(tx: Transaction, build: Build, failed: Build, now: datetime) -> Build:
+    note = f"not built: its native code is that of {failed.sha[:10]}, which does not compile"
+    state = _moved(build, BuildState.FAILED)
+    alike = replace(build, state=state, failure=failed.failure, log=failed.log, notes=(note,), finished_at=now)
+    return _save(tx, alike)
+
+
+def queue(tx: Transaction, build: Build, now: datetime, delay_s: float = 0.0) -> Build:
+    """A new attempt: whatever an older one still reports is stale from here on."""
+    state = _moved(build, BuildState.QUEUED)
+    fresh = replace(build, state=state, attempt=build.attempt + 1, queued_at=now, started_at=None, finished_at=None)
+    queued = _save(tx, replace(fresh, silent_since=None, node=None))
+    _order(tx, queued, f"build:{queued.key}:{queued.attempt}", now + timedelta(seconds=delay_s))
+    return queued
+
+
+def ended(tx: Transaction, build: Build, now: datetime) -> tuple[Build, ...]:
+    """Keeps a build that has ended, and starts those that waited for its compiled files; those that ended by that."""
+    tx.save_build(build)
+    if build.native_key is None:
+        return ()
+    over: list[Build] = []
+    for other in tx.builds_of_native(build.native_key):
+        waiting = tx.build(other.key, lock=True) if other.state is BuildState.WAITING else None
+        if waiting is not None and waiting.state is BuildState.WAITING:
+            started = start(tx, waiting, now)
+            over += [started] if started.state not in LIVE_BUILDS else []
+    return tuple(over)
+
+
+def cancel(tx: Transaction, build: Build, now: datetime) -> tuple[Build, ...]:
+    """Stops a live build that nobody needs; as `ended`. The caller holds its lock."""
+    if build.state is not BuildState.WAITING:
+        stop = {"kind": "build", "id": build.key, "attempt": build.attempt}
+        tx.post(Message("cancel", f"cancel:build:{build.key}:{build.attempt}", stop), now)
+    return ended(tx, replace(build, state=moved(build.state, BuildState.CANCELLED), finished_at=now), now)
+
+
+def needed(tx: Transaction, build: Build) -> bool:
+    """Whether a probe waits for it, or another build for its compiled files that a probe waits for."""
+    if tx.probes_of_build(build.key):
+        return True
+    if build.native_key is None or build.base_key is not None:
+        return False
+    others = tx.builds_of_native(build.native_key)
+    return any(other.state is BuildState.WAITING and tx.probes_of_build(other.key) for other in others)
+
+
+def cancel_ahead(tx: Transaction, bisection_id: str, keep: frozenset[str], now: datetime) -> None:
+    """Stops what was begun ahead for this bisection and is not among the keys to keep."""
+    for found in tx.builds_ahead(bisection_id):
+        build = tx.build(found.key, lock=True) if found.key not in keep else None
+        if build is not None and build.ahead and build.state in LIVE_BUILDS and not needed(tx, build):
+            cancel(tx, build, now)
+
+
+def _moved(build: Build, to: BuildState) -> BuildState:
+    """A build that is new has no state yet to move from."""
+    return moved(build.state, to) if build.attempt or build.state is not BuildState.QUEUED else to
+
+
+def _save(tx: Transaction, build: Build) -> Build:
+    tx.save_build(build)
+    return build
+
+
+def _order(tx: Transaction, build: Build, key: str, at: datetime) -> None:
+    tx.post(Message("build", key, {"id": build.key, "attempt": build.attempt}), at)

@@ -1,0 +1,104 @@
+"""What probes and builds will cost, from what is in stock and how long things took, and what to build ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from statistics import median
+
+from service.application.keys import Keys
+from service.application.ports import Stock
+from service.domain.bisection import Build, Node, Origin, Probe
+from service.domain.lifecycle import BuildState, ProbeState
+
+#: Seconds that are assumed until one was measured.
+RUN_S, BUILD_S, OVERLAY_S = 60.0, 600.0, 2.0
+#: A node that has said nothing for so long has no room.
+SILENT = timedelta(seconds=60)
+_ON_A_NODE = (ProbeState.QUEUED, ProbeState.RUNNING)
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """`wheels`, `natives`: content and native keys that are in stock. `live`: content keys that are being built.
+
+    `room`: builds that may be under way ahead of the probes that want them.
+    """
+
+    wheels: frozenset[str] = frozenset()
+    natives: frozenset[str] = frozenset()
+    live: frozenset[str] = frozenset()
+    run_s: float = RUN_S
+    build_s: float = BUILD_S
+    overlay_s: float = OVERLAY_S
+    room: int = 0
+
+    def build_seconds(self, keys: Keys) -> float:
+        """Until the wheel is there."""
+        if keys.content in self.wheels:
+            return 0.0
+        return self.overlay_s if keys.native in self.natives else self.build_s
+
+
+def forecast(stock: Sequence[Stock], builds: Iterable[Build], probes: Sequence[Probe], room: int) -> Forecast:
+    """`builds`: those under way. `probes`: of the bisection, whose runs tell how long the next one will take."""
+    natives = {wheel.native_key for wheel in stock if wheel.native_key and wheel.origin is not Origin.OVERLAY}
+    runs = [_seconds(probe) for probe in probes if probe.started_at and probe.finished_at and probe.outcome]
+    return Forecast(
+        wheels=frozenset(wheel.key for wheel in stock),
+        natives=frozenset(natives),
+        live=frozenset(build.key for build in builds),
+        run_s=_median(runs, RUN_S),
+        build_s=_median([w.seconds for w in stock if w.seconds and w.origin is Origin.BUILT], BUILD_S),
+        overlay_s=_median([w.seconds for w in stock if w.seconds and w.origin is Origin.OVERLAY], OVERLAY_S),
+        room=room,
+    )
+
+
+def cost(keys: Mapping[str, Keys], forecast: Forecast, shas: Collection[str]) -> dict[str, float] | None:
+    """Seconds that a probe of each commit takes; None when it is the same for all, and cost has nothing to say."""
+    if not keys:
+        return None
+    seconds = {sha: forecast.run_s + forecast.build_seconds(keys[sha]) for sha in shas}
+    return seconds if len(set(seconds.values())) > 1 else None
+
+
+def worth_building(
+    likely: Sequence[tuple[str, float]], keys: Mapping[str, Keys], forecast: Forecast
+) -> tuple[str, ...]:
+    """Of commits with the chance that each will be wanted, those to build now, as many as there is room for.
+
+    The most chance for a second of work first, and what is under way before what is not. Native code once.
+    """
+    begun = [(sha, chance, keys[sha]) for sha, chance in likely if sha in keys]
+    wanted = [(sha, chance, key) for sha, chance, key in begun if forecast.build_seconds(key) > 0]
+    ranked = sorted(
+        wanted, key=lambda one: (one[2].content not in forecast.live, -one[1] / forecast.build_seconds(one[2]))
+    )
+    chosen: dict[str, str] = {}
+    for sha, _, key in ranked:
+        making = key.content if key.native is None or key.native in forecast.natives else key.native
+        chosen.setdefault(making, sha)
+    return tuple(chosen.values())[: forecast.room]
+
+
+def room(nodes: Iterable[Node], builds: Sequence[Build], probes: Sequence[Probe], own: str, now: datetime) -> int:
+    """Slots of builders that nobody needs now. `builds`, `probes`: all under way; `own`: the bisection that asks, whose
+    builds ahead count as room, since it may give them up."""
+    alive = [node for node in nodes if node.state == "alive" and now - node.seen_at < SILENT and "build" in node.roles]
+    slots = sum(node.slots for node in alive)
+    at_work = [build for build in builds if build.state is not BuildState.WAITING]
+    busy = sum(1 for build in at_work if not (build.ahead and build.bisection_id == own))
+    if any("run" in node.roles for node in alive):
+        busy += sum(1 for probe in probes if probe.state in _ON_A_NODE)
+    return max(slots - busy, 0)
+
+
+def _seconds(probe: Probe) -> float:
+    assert probe.started_at is not None and probe.finished_at is not None
+    return (probe.finished_at - probe.started_at).total_seconds()
+
+
+def _median(seconds: Sequence[float], otherwise: float) -> float:
+    return median(seconds) if seconds else otherwise
