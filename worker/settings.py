@@ -57,6 +57,8 @@ class Settings(BaseSettings):
     hidden: Annotated[tuple[Path, ...], NoDecode] = ()
     sandbox_uid: int = Field(default=65534, ge=1)
     parent_fd: int | None = None
+    #: How many environments of dependencies are kept.
+    environments: int = Field(default=8, ge=1)
     #: Longest time that git may take to bring a commit to the node.
     fetch_timeout_s: float = 900.0
 

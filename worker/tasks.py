@@ -22,6 +22,7 @@ from celery.concurrency.thread import TaskPool
 from celery.exceptions import SecurityWarning
 from pydantic import BaseModel, ValidationError
 
+from worker.build.environments import Environments
 from worker.build.source import Sources
 from worker.build.store import Store
 from worker.contract import (
@@ -311,9 +312,12 @@ def make_pipeline(settings: Settings) -> Pipeline:
     sources = Sources(
         settings.work_dir / "git", settings.git_env(), settings.allow_file_repos, settings.fetch_timeout_s
     )
+    environments = Environments(settings.work_dir / "environments", settings.environments, trash.throw)
     passed = settings.passed_env()
     files = files_of(passed, hidden)
-    return Pipeline(Site(settings.node, settings.work_dir, store, sources, sandboxes, trash, passed, files))
+    return Pipeline(
+        Site(settings.node, settings.work_dir, store, sources, sandboxes, trash, environments, passed, files)
+    )
 
 
 def watch_parent(fd: int) -> None:
@@ -349,4 +353,5 @@ def run(settings: Settings) -> int:
         remove_orphans(worker.pipeline.site.sandboxes.values())
         for folder in ("jobs", "trash"):
             delete_leftovers(settings.work_dir / folder)
+        worker.pipeline.site.environments.tidy()
         return worker.start()

@@ -13,6 +13,7 @@ import pytest
 from tests.waiting import eventually
 from tests.worker.bench import SERVER, Background, Bench, running
 from worker.contract import Serve
+from worker.pipeline import Pipeline
 from worker.run.stop import CANCELLED, STOPPED, Stop
 
 
@@ -176,7 +177,7 @@ def test_a_variable_of_the_order_shows_nothing_of_the_node(bench: Bench) -> None
 
 
 def test_a_file_that_the_node_passes_is_seen_with_a_network(bench: Bench) -> None:
-    bench.pipeline = dataclasses.replace(bench.pipeline, files=(Path(__file__),))
+    bench.pipeline = Pipeline(dataclasses.replace(bench.pipeline.site, files=(Path(__file__),)))
     script = f"head -c 20 {__file__}"
     assert bench.outcome(script, network="bridge").exit_status == 0
     assert bench.outcome(script).exit_status == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ from typing import Any
 from worker import contract, observe
 from worker.build import wheels
 from worker.contract import BuildOrder
-from worker.errors import NodeFault, fault_of
-from worker.pipeline.runs import BUILD_LINES, Run, Site, Task, Wanted, execute, outcome
+from worker.errors import NodeFault
+from worker.pipeline.runs import BUILD_LINES, Run, Site, Task, Wanted, cache, execute, outcome
 from worker.run.sandbox import Sandbox
 from worker.run.stop import Stop
 
@@ -49,15 +48,7 @@ def _cache(site: Site, order: BuildOrder, sandbox: Sandbox) -> Path:
     """One installer's cache for a repository's builds by the same command; what another runs cannot prepare it."""
     same = [order.source.repo, order.sandbox.model_dump(), order.command, order.env]
     digest = hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()
-    folder = site.work_dir / "cache" / digest[:24]
-    try:
-        if not folder.exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            if sandbox.uid is not None:
-                os.chown(folder, sandbox.uid, sandbox.uid)
-    except OSError as error:
-        raise fault_of(error, f"making {folder}") from error
-    return folder
+    return cache(site, digest[:24], sandbox)
 
 
 def _check(run: Run, timeout_s: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -11,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from worker import contract, observe
+from worker.build.environments import Environments
 from worker.build.source import Sources
 from worker.build.store import Store
 from worker.contract import BuildOrder, Outcome, Phase, ProbeOrder
-from worker.errors import NodeFault
+from worker.errors import NodeFault, fault_of
 from worker.run import job as jobs
 from worker.run.bin import Bin
 from worker.run.job import Errand, InsideOutcome, Job
@@ -39,6 +41,7 @@ class Site:
     sources: Sources
     sandboxes: Mapping[str, Sandbox]
     bin: Bin
+    environments: Environments
     passed_env: Mapping[str, str] = field(default_factory=dict)
     files: tuple[Path, ...] = ()
 
@@ -68,6 +71,21 @@ class Task:
     labels: dict[str, str]
     began: float
     cache: Path | None = None
+    environment: Path | None = None
+    prepares: bool = False
+
+
+def cache(site: Site, name: str, sandbox: Sandbox) -> Path:
+    """A folder for an installer's cache. Errors: NodeFault."""
+    folder = site.work_dir / "cache" / name
+    try:
+        if not folder.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            if sandbox.uid is not None:
+                os.chown(folder, sandbox.uid, sandbox.uid)
+    except OSError as error:
+        raise fault_of(error, f"making {folder}") from error
+    return folder
 
 
 def execute(site: Site, job: Job, sandbox: Sandbox, task: Task, stop: Stop) -> Run:
@@ -107,6 +125,8 @@ def _errand(site: Site, place: str, task: Task) -> Errand:
         labels={**task.labels, "attempt": str(order.attempt), "node": site.node},
         files=site.files,
         cache=task.cache,
+        environment=task.environment,
+        prepares=task.prepares,
     )
 
 
@@ -182,6 +202,7 @@ def outcome(site: Site, run: Run, wanted: Wanted) -> Outcome:
         log=log,
         failure_seen=observe.readable(seen.encode()) if seen else None,
         environment={**(inside.facts if inside else {}), **run.ran.facts, "node": site.node},
+        dependencies=inside.installed if inside else {},
     )
 
 

@@ -30,7 +30,7 @@ class Bubblewrap:
             self.binary,
             *self._namespaces(own_network=self.net and not errand.network),
             *self._system((*errand.files, *resolver()) if errand.network else ()),
-            *self._job(job, errand.cache),
+            *self._job(job, errand),
             "--remount-ro", "/dev", "--remount-ro", "/",
             "--chdir", PLACE,
             "--", str(interpreter()), *command(PLACE),
@@ -73,12 +73,14 @@ class Bubblewrap:
             "/dev/shm",
         ]
 
-    def _job(self, job: Job, cache: Path | None) -> list[str]:
+    def _job(self, job: Job, errand: Errand) -> list[str]:
         arguments = ["--ro-bind", str(job.inputs), f"{PLACE}/in", "--ro-bind", str(self.inside), f"{PLACE}/inside"]
         for folder in (job.out, job.work):
             arguments += ["--bind", str(folder), f"{PLACE}/{folder.name}"]
         arguments += ["--bind", str(job.work / "tmp"), "/tmp", "--bind", str(job.work / "tmp"), "/var/tmp"]
-        if cache is not None:
-            arguments += ["--bind", str(cache), f"{PLACE}/cache"]
+        if errand.cache is not None:
+            arguments += ["--bind", str(errand.cache), f"{PLACE}/cache"]
+        if errand.environment is not None:
+            arguments += ["--bind" if errand.prepares else "--ro-bind", str(errand.environment), f"{PLACE}/env"]
         found = uv()
         return [*arguments, "--ro-bind", str(found), f"{PLACE}/bin/uv"] if found else arguments

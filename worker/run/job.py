@@ -59,6 +59,9 @@ class Errand:
     files: tuple[Path, ...] = ()
     #: A folder that jobs of the same kind share, to be seen inside as `cache`.
     cache: Path | None = None
+    #: A folder to be seen inside as `env`. Only the job that `prepares` it can write there.
+    environment: Path | None = None
+    prepares: bool = False
 
 
 class InsidePhase(BaseModel):
@@ -66,6 +69,10 @@ class InsidePhase(BaseModel):
     name: str = Field(max_length=20)
     at_s: float = Field(ge=0, le=1e9)
     seconds: float | None = Field(ge=0, le=1e9)
+
+
+Distribution = Annotated[str, Field(max_length=200, pattern=r"^[a-z0-9.+!-]+$")]
+Version = Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9._+!-]+$")]
 
 
 class InsideOutcome(BaseModel):
@@ -84,6 +91,7 @@ class InsideOutcome(BaseModel):
     failure_seen: str | None = Field(max_length=70_000)
     facts: dict[Annotated[str, Field(max_length=50)], Annotated[str, Field(max_length=500)]] = Field(max_length=10)
     python: str = Field(max_length=50)
+    installed: dict[Distribution, Version] = Field(max_length=2000)
 
 
 def install_inside(work_dir: Path) -> Path:

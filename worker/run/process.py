@@ -109,7 +109,9 @@ class ProcessSandbox:
         return PLACE if self.isolation.own_view else str(job.root)
 
     def stands_on(self, image: str | None) -> str:
-        return f"{interpreter()} {self.python}, {'a view of its own' if self.isolation.own_view else 'the node as it is'}"
+        return (
+            f"{interpreter()} {self.python}, {'a view of its own' if self.isolation.own_view else 'the node as it is'}"
+        )
 
     def facts(self) -> dict[str, str]:
         return self._facts(network=False)

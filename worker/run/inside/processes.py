@@ -1,4 +1,4 @@
-# ruff: noqa: PTH118, PTH123, PTH208, SIM105, UP031, TID251 (see __init__)
+# ruff: noqa: PTH112, PTH118, PTH123, PTH208, SIM105, UP031, TID251 (see __init__)
 """The processes of one run, their one output and its phases, in one thread around one poll()."""
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class Run:
         self.phase = "start"
         self.phases: list[dict[str, Any]] = []
         self.facts: dict[str, str] = {}
+        self.installed: dict[str, str] = {}
         self.ready: bool | None = None
         self.status: dict[int, int] = {}
         self.null = os.open(os.devnull, os.O_RDONLY)
@@ -151,6 +152,11 @@ class Run:
         self.wait(lambda: pid in self.status, self.deadline)
         return split(self.status[pid])
 
+    def say(self, text: str) -> None:
+        """In the log, after what was written so far."""
+        self.turn(0)
+        self.log.add(b"firstbad: %s\n" % text.encode())
+
     def drain(self) -> None:
         """Reads what is still on its way, at most DRAIN_S; then kills what is left and ends the log."""
         os.close(self.writer)
@@ -169,6 +175,14 @@ class Run:
                 quiet, killed = end, True
         kill_all()
         self.log.close()
+
+
+def tool(name: str, path: str) -> str | None:
+    for folder in path.split(":"):
+        found = os.path.join(folder, name)
+        if folder and os.access(found, os.X_OK) and not os.path.isdir(found):
+            return found
+    return None
 
 
 def output_pipe() -> tuple[int, int]:
