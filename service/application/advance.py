@@ -8,7 +8,7 @@ from datetime import datetime
 
 from service.application import builds, cancel
 from service.application.dispatch import dispatch
-from service.application.forecast import Forecast, forecast, room
+from service.application.forecast import Forecast, Site, forecast, with_room
 from service.application.keys import Scope
 from service.application.plan import Step, Wanted, step
 from service.application.ports import Transaction
@@ -38,8 +38,10 @@ def _forecast(
     if not scope.keys:
         return Forecast()
     live = tx.builds_in(LIVE_BUILDS)
-    free = room(tx.nodes(), live, tx.probes_in(LIVE_PROBES), bisection.id, now) if ahead else 0
-    return forecast(tx.stock(bisection.request.repo), live, probes, min(ahead, free))
+    found = forecast(tx.stock(bisection.request.repo), live, probes)
+    if not ahead:
+        return found
+    return with_room(found, Site(tx.nodes(), live, tx.probes_in(LIVE_PROBES)), bisection.id, ahead, now)
 
 
 def _take(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from statistics import median
 
@@ -23,7 +23,8 @@ _ON_A_NODE = (ProbeState.QUEUED, ProbeState.RUNNING)
 class Forecast:
     """`wheels`, `natives`: content and native keys that are in stock. `live`: content keys that are being built.
 
-    `room`: builds that may be under way ahead of the probes that want them.
+    `room`: slots of builders that nobody needs; `most`: of them for builds ahead of the probes that want them.
+    `shared`: builders run probes too.
     """
 
     wheels: frozenset[str] = frozenset()
@@ -33,6 +34,13 @@ class Forecast:
     build_s: float = BUILD_S
     overlay_s: float = OVERLAY_S
     room: int = 0
+    most: int = 0
+    shared: bool = False
+
+    def beside(self, wanted: Iterable[Keys]) -> Forecast:
+        """With the room that is left once these probes are under way."""
+        taken = sum(1 for keys in wanted if self.shared or self.build_seconds(keys) > 0)
+        return replace(self, room=max(self.room - taken, 0))
 
     def build_seconds(self, keys: Keys) -> float:
         """Until the wheel is there."""
@@ -41,7 +49,7 @@ class Forecast:
         return self.overlay_s if keys.native in self.natives else self.build_s
 
 
-def forecast(stock: Sequence[Stock], builds: Iterable[Build], probes: Sequence[Probe], room: int) -> Forecast:
+def forecast(stock: Sequence[Stock], builds: Iterable[Build], probes: Sequence[Probe]) -> Forecast:
     """`builds`: those under way. `probes`: of the bisection, whose runs tell how long the next one will take."""
     natives = {wheel.native_key for wheel in stock if wheel.native_key and wheel.origin is not Origin.OVERLAY}
     runs = [_seconds(probe) for probe in probes if probe.started_at and probe.finished_at and probe.outcome]
@@ -52,7 +60,6 @@ def forecast(stock: Sequence[Stock], builds: Iterable[Build], probes: Sequence[P
         run_s=_median(runs, RUN_S),
         build_s=_median([w.seconds for w in stock if w.seconds and w.origin is Origin.BUILT], BUILD_S),
         overlay_s=_median([w.seconds for w in stock if w.seconds and w.origin is Origin.OVERLAY], OVERLAY_S),
-        room=room,
     )
 
 
@@ -80,19 +87,28 @@ def worth_building(
     for sha, _, key in ranked:
         making = key.content if key.native is None or key.native in forecast.natives else key.native
         chosen.setdefault(making, sha)
-    return tuple(chosen.values())[: forecast.room]
+    return tuple(chosen.values())[: min(forecast.room, forecast.most)]
 
 
-def room(nodes: Iterable[Node], builds: Sequence[Build], probes: Sequence[Probe], own: str, now: datetime) -> int:
-    """Slots of builders that nobody needs now. `builds`, `probes`: all under way; `own`: the bisection that asks, whose
-    builds ahead count as room, since it may give them up."""
-    alive = [node for node in nodes if node.state == "alive" and now - node.seen_at < SILENT and "build" in node.roles]
-    slots = sum(node.slots for node in alive)
-    at_work = [build for build in builds if build.state is not BuildState.WAITING]
+@dataclass(frozen=True)
+class Site:
+    """What is under way on all nodes, for all bisections."""
+
+    nodes: Sequence[Node]
+    builds: Sequence[Build]
+    probes: Sequence[Probe]
+
+
+def with_room(found: Forecast, site: Site, own: str, most: int, now: datetime) -> Forecast:
+    """`own`: the bisection that asks, whose builds ahead count as room, since it may give them up."""
+    alive = [n for n in site.nodes if n.state == "alive" and now - n.seen_at < SILENT and "build" in n.roles]
+    at_work = [build for build in site.builds if build.state is not BuildState.WAITING]
     busy = sum(1 for build in at_work if not (build.ahead and build.bisection_id == own))
-    if any("run" in node.roles for node in alive):
-        busy += sum(1 for probe in probes if probe.state in _ON_A_NODE)
-    return max(slots - busy, 0)
+    shared = any("run" in node.roles for node in alive)
+    if shared:
+        busy += sum(1 for probe in site.probes if probe.state in _ON_A_NODE)
+    free = sum(node.slots for node in alive) - busy
+    return replace(found, room=max(free, 0), most=most, shared=shared)
 
 
 def _seconds(probe: Probe) -> float:

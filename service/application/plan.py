@@ -94,6 +94,7 @@ def _ahead_of_search(
     bisection: Bisection, wanted: Sequence[Wanted], scope: Scope, forecast: Forecast
 ) -> tuple[str, ...]:
     """The other ends, and then what comes first should they turn out as they are said to be."""
+    forecast = forecast.beside([scope.keys[want.sha] for want in wanted]) if forecast.room else forecast
     if not forecast.room:
         return ()
     bad, goods = bisection.bad_sha or "", bisection.good_shas
@@ -186,6 +187,7 @@ def _go_on(bisection: Bisection, live: Sequence[Probe], scope: Scope, evidence: 
     costs = _costs(bisection, scope, evidence, forecast)
     new = next_probes(scope.range, evidence, in_flight=kept, width=width, cost=costs, noise=noise)
     ahead: tuple[str, ...] = ()
+    forecast = forecast.beside([scope.keys[sha] for sha in new]) if forecast.room else forecast
     if forecast.room:
         flying = (*kept, *new)
         likely = likely_next(
