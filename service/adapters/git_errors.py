@@ -86,6 +86,13 @@ def error_of(repo: str, output: Output, mirrors: Path) -> RepositoryUnavailable 
     return unavailable(repo, "cannot be read", "check the address", output.errors)
 
 
+def checked(output: Output) -> Output:
+    """Of a command that only reads a mirror, and so cannot fail for a reason of the user's. Errors: MirrorFailed."""
+    if output.status != 0:
+        raise MirrorFailed(f"git failed on a mirror: {last_lines(output.errors)}")
+    return output
+
+
 def missing_object(output: Output) -> bool:
     """The server does not have, or does not give away, the commit that was asked for."""
     return re.search(_MISSING, output.errors) is not None

@@ -10,9 +10,11 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
-from service.adapters import git_errors, repository_address
-from service.adapters.git_command import GitCommand, MirrorFailed, Output
-from service.adapters.git_mirror import FULL_SHA, Mirrors
+from service.adapters import repository_address
+from service.adapters.git_command import GitCommand
+from service.adapters.git_errors import checked
+from service.adapters.git_mirror import FULL_SHA, Mirrors, full
+from service.adapters.git_trees import Trees
 from service.domain.bisection import Commit
 from service.domain.errors import AmbiguousRef, BadRange, BadRequest, UnknownRef
 from service.search.graph import Range
@@ -35,6 +37,7 @@ class GitHistory:
         folder = mirrors_dir.resolve()
         self._git = GitCommand(folder, repository_address.protocols(allow_file), ssh)
         self._mirrors = Mirrors(folder, self._git, allow_file=allow_file)
+        self._trees = Trees(self._git)
         self._range = lru_cache(maxsize=RANGES_KEPT)(self._read_range)
 
     def check(self, repo: str) -> None:
@@ -61,10 +64,10 @@ class GitHistory:
         return self.commits(repo, [sha])[sha]
 
     def merge_base(self, repo: str, a: str, b: str) -> str | None:
-        output = self._git("merge-base", _full(a), _full(b), mirror=self._mirrors.existing(repo))
+        output = self._git("merge-base", full(a), full(b), mirror=self._mirrors.existing(repo))
         if output.status == 1:
             return None
-        return _ok(output).text.split("\n")[0]
+        return checked(output).text.split("\n")[0]
 
     def range(self, repo: str, good: tuple[str, ...], bad: str, *, first_parent: bool = False) -> Range:
         """Errors: BadRange when `bad` is an ancestor of a good commit, so that nothing is left between them."""
@@ -74,16 +77,24 @@ class GitHistory:
         """Those that are in the mirror, by SHA."""
         if not shas:
             return {}
-        wanted = "".join(f"{_full(sha)}\n" for sha in shas)
+        wanted = "".join(f"{full(sha)}\n" for sha in shas)
         options = ("--no-walk=unsorted", "--ignore-missing", "--stdin", "-z", "--no-show-signature", _FORMAT)
         output = self._git("log", *options, mirror=self._mirrors.existing(repo), stdin=wanted.encode())
-        records = _ok(output).out.decode("utf-8", "replace").split("\0")
+        records = checked(output).out.decode("utf-8", "replace").split("\0")
         return {commit.sha: commit for commit in map(_commit, filter(None, records))}
+
+    def trees(self, repo: str, shas: Collection[str], patterns: tuple[str, ...] = ()) -> dict[str, str]:
+        """Errors: BadPattern."""
+        return self._trees.ids(self._mirrors.existing(repo), shas, patterns)
+
+    def files(self, repo: str, shas: Collection[str], path: str) -> dict[str, bytes | None]:
+        """None also for what is no plain file, and for one of more than a mebibyte."""
+        return self._trees.contents(self._mirrors.existing(repo), shas, path)
 
     def _read_range(self, repo: str, good: tuple[str, ...], bad: str, first_parent: bool) -> Range:
         options = ("--topo-order", "--reverse", "--parents", *(["--first-parent"] if first_parent else []), "--stdin")
-        ends = "".join(f"{sha}\n" for sha in (_full(bad), *(f"^{_full(sha)}" for sha in good)))
-        output = _ok(self._git("rev-list", *options, mirror=self._mirrors.existing(repo), stdin=ends.encode()))
+        ends = "".join(f"{sha}\n" for sha in (full(bad), *(f"^{full(sha)}" for sha in good)))
+        output = checked(self._git("rev-list", *options, mirror=self._mirrors.existing(repo), stdin=ends.encode()))
         lines = [line.split(" ") for line in output.out.decode("ascii").splitlines()]
         if not lines:
             raise BadRange(
@@ -178,18 +189,6 @@ def _check_ref(ref: str, field: str) -> None:
     if why is not None:
         advice = "give a SHA, a branch or a tag, followed by ~N or ^N if need be"
         raise BadRequest(f"{ref[:80]!r} {why}", value=ref, field=field, advice=advice)
-
-
-def _full(sha: str) -> str:
-    if not FULL_SHA.fullmatch(sha):
-        raise ValueError(f"a full SHA is wanted here, not {sha!r}")
-    return sha
-
-
-def _ok(output: Output) -> Output:
-    if output.status != 0:
-        raise MirrorFailed(f"git failed on a mirror: {git_errors.last_lines(output.errors)}")
-    return output
 
 
 def _commit(record: str) -> Commit:

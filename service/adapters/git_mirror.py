@@ -126,6 +126,12 @@ class Mirrors:
         return output
 
 
+def full(sha: str) -> str:
+    if not FULL_SHA.fullmatch(sha):
+        raise ValueError(f"a full SHA is wanted here, not {sha!r}")
+    return sha
+
+
 @dataclass(frozen=True)
 class Turns:
     """How many updates of a mirror have begun, and the number of the last that ended well."""
