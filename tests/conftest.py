@@ -14,6 +14,7 @@ import pytest
 
 from tests import postgres
 from tests.redis_server import Broker
+from tests.s3_server import S3
 
 #: Parts of the outside that some machines lack: how to see whether this one has it.
 PARTS: Mapping[str, Callable[[], bool]] = {
@@ -73,6 +74,23 @@ def broker() -> Iterator[Broker]:
     found = Broker()
     yield found
     found.stop()
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3]:
+    found = S3()
+    found.start()
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def s3(s3_server: S3, monkeypatch: pytest.MonkeyPatch) -> S3:
+    """An S3 with an empty bucket, and the variables by which it is reached."""
+    s3_server.reset()
+    for name, value in s3_server.variables.items():
+        monkeypatch.setenv(name, value)
+    return s3_server
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.adapters.artifacts import PIECE_BYTES, Artifacts
+from service.application.ports import StoreBusy
 from service.domain.errors import NotFound
+from tests.s3_server import S3
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +67,64 @@ def test_no_path_reads_what_lies_outside(store: Path, path: str) -> None:
     except NotFound:
         return
     assert b"secret" not in content
+
+
+def test_an_s3_store_is_read_in_pieces(s3: S3) -> None:
+    content = bytes(range(256)) * 40_000
+    s3.put("logs/b1/1.log", content)
+    pieces = list(Artifacts(s3.url).read("logs/b1/1.log"))
+    assert b"".join(pieces) == content
+    assert {len(piece) for piece in pieces[:-1]} == {PIECE_BYTES}
+
+
+@pytest.mark.parametrize("path", ["logs", "logs/b1", "logs/none.log", "../x", "", "logs/b1/1.log/x"])
+def test_what_an_s3_store_does_not_hold_is_not_found(s3: S3, path: str) -> None:
+    s3.put("logs/b1/1.log", b"x")
+    with pytest.raises(NotFound):
+        Artifacts(s3.url).read(path)
+
+
+def test_what_is_removed_is_gone_and_may_be_removed_again(s3: S3, tmp_path: Path) -> None:
+    (tmp_path / "wheels").mkdir()
+    (tmp_path / "wheels" / "a.whl").write_bytes(b"x")
+    s3.put("wheels/a.whl", b"x")
+    for root in (s3.url, str(tmp_path)):
+        artifacts = Artifacts(root)
+        for path in ("wheels/a.whl", "wheels/a.whl", "wheels/none.whl", "wheels", "wheels/a.whl/x", "../x"):
+            artifacts.remove(path)
+        with pytest.raises(NotFound):
+            artifacts.read("wheels/a.whl")
+    assert s3.names() == []
+
+
+def test_nothing_outside_of_the_store_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "kept").touch()
+    (tmp_path / "store" / "out").symlink_to(tmp_path / "outside")
+    (tmp_path / "store" / "link").symlink_to(tmp_path / "outside" / "kept")
+    artifacts = Artifacts(str(tmp_path / "store"))
+    for path in ("out/kept", "../outside/kept", str(tmp_path / "outside" / "kept"), "link"):
+        artifacts.remove(path)
+    assert (tmp_path / "outside" / "kept").exists()
+    assert not (tmp_path / "store" / "link").is_symlink()
+
+
+def test_a_store_that_fails_is_busy_not_empty(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    s3.put("wheels/a.whl", b"x")
+    elsewhere = Artifacts("s3://team-none/firstbad")
+    s3.know_nobody()
+    closed = Artifacts(s3.url)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", S3().endpoint)
+    for artifacts in (elsewhere, closed, Artifacts(s3.url)):
+        with pytest.raises(StoreBusy, match="the artifact store s3://"):
+            list(artifacts.read("wheels/a.whl"))
+        with pytest.raises(StoreBusy, match="the artifact store s3://"):
+            artifacts.remove("wheels/a.whl")
+
+
+@pytest.mark.parametrize("url", ["s4://bucket/x", "gs://bucket/x", "s3://ada:lovelace@bucket/x"])
+def test_a_store_that_cannot_be_is_told_at_the_start(url: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        Artifacts(url)
+    assert "lovelace" not in str(caught.value)
