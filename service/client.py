@@ -20,6 +20,8 @@ from service.doors.api.render import PREFIX
 from service.doors.api.views import (
     BisectionList,
     BisectionView,
+    BuildList,
+    BuildView,
     EventList,
     NodeList,
     NodeView,
@@ -107,6 +109,9 @@ class Client:
 
     def probes(self, id: str) -> tuple[ProbeView, ...]:
         return self._view(ProbeList, "GET", f"/bisections/{quote(id, safe='')}/probes").items
+
+    def builds(self, id: str) -> tuple[BuildView, ...]:
+        return self._view(BuildList, "GET", f"/bisections/{quote(id, safe='')}/builds").items
 
     def probe(self, id: str) -> ProbeView:
         return self._view(ProbeView, "GET", f"/probes/{quote(id, safe='')}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import ByteSize, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -22,6 +22,8 @@ class Settings(BaseSettings):
     sandboxes: frozenset[str] = Field(default=frozenset({"process", "docker"}), description="that requests may use")
     default_sandbox: str = Field(default="process", description="of a request that names none")
     allow_file_repos: bool = Field(default=True, description="whether a repository may be a folder of this machine")
+    store_budget: ByteSize | None = Field(default=None, description="of wheels, like 200GB; without it all are kept")
+    ahead: int = Field(default=4, ge=0, description="builds of a bisection made before a probe wants them; 0 is none")
     sweep_s: float = Field(default=5.0, gt=0, description="seconds between two sweeps")
     log_level: str = Field(default="INFO", description="of the service's own log")
 

@@ -75,7 +75,8 @@ def wire(settings: Settings) -> Wired:
 
 def _policy(settings: Settings) -> Policy:
     allowed = frozenset(SandboxKind(name) for name in settings.sandboxes)
-    return Policy(allowed, SandboxKind(settings.default_sandbox))
+    budget = int(settings.store_budget) if settings.store_budget is not None else None
+    return Policy(allowed, SandboxKind(settings.default_sandbox), ahead=settings.ahead, store_bytes=budget)
 
 
 def _made(folder: Path) -> Path:

@@ -17,7 +17,7 @@ from service.application.ports import Ports, QueueUnavailable, StoreBusy, Transa
 from service.application.queries import LogStream
 from service.application.report import Report
 from service.application.submit import Submission, complete
-from service.domain.bisection import Bisection, Event, Message, Node, Probe, Problem
+from service.domain.bisection import Bisection, Build, Event, Message, Node, Probe, Problem
 from service.domain.errors import UserError
 from service.domain.lifecycle import LIVE_BISECTIONS, BisectionState, moved
 from service.domain.results import BuildReport, ProbeReport, SurveyReport
@@ -61,16 +61,22 @@ class Flow:
             tx.bisection(id)
             return tx.probes(id)
 
+    def builds(self, id: str) -> tuple[Build, ...]:
+        """Those that its probes want or wanted."""
+        with self.ports.bisections.transaction() as tx:
+            tx.bisection(id)
+            return tx.builds_of(id)
+
     def probe(self, id: str) -> Probe:
         with self.ports.bisections.transaction() as tx:
             return tx.probe(id)
 
     def report(self, id: str) -> Report:
         with self.ports.bisections.transaction() as tx:
-            bisection, probes = tx.bisection(id), tx.probes(id)
+            bisection, probes, builds = tx.bisection(id), tx.probes(id), tx.builds_of(id)
         wanted = reports.wanted_commits(bisection, probes)
         commits = self.ports.history.commits(bisection.request.repo, wanted) if wanted else {}
-        return reports.report(bisection, probes, commits)
+        return reports.report(bisection, probes, commits, builds)
 
     def log(self, probe_id: str) -> LogStream:
         """Errors: NotFound; NotNow while the probe still runs."""

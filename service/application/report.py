@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from service.application import wording
-from service.domain.bisection import Bisection, Commit, Probe
+from service.domain.bisection import Bisection, Build, Commit, Origin, Probe
 from service.domain.evidence import Verdict
 from service.domain.lifecycle import BisectionState, ProbeState
 
@@ -18,8 +20,20 @@ class Proof:
 
 
 @dataclass(frozen=True)
+class Drift:
+    """A dependency that the first bad commit was run with in another version than its parent; "" is none at all."""
+
+    name: str
+    parent: str
+    first_bad: str
+
+
+@dataclass(frozen=True)
 class Report:
-    """`good`, `bad` are empty until the commits are looked up; `answer` and `evidence` before the end."""
+    """`good`, `bad` are empty until the commits are looked up; `answer` and `evidence` before the end.
+
+    `wheels`: how many came about in each way. `drift`: what else differs between the first bad commit and its parent.
+    """
 
     bisection: Bisection
     good: tuple[Commit, ...]
@@ -30,6 +44,8 @@ class Report:
     probes_running: tuple[Probe, ...]
     headline: str
     explanation: tuple[str, ...]
+    wheels: Mapping[Origin, int] = field(default_factory=dict)
+    drift: tuple[Drift, ...] = ()
 
 
 def wanted_commits(bisection: Bisection, probes: Sequence[Probe]) -> frozenset[str]:
@@ -39,9 +55,13 @@ def wanted_commits(bisection: Bisection, probes: Sequence[Probe]) -> frozenset[s
     return frozenset({*ends, *answer, *(probe.sha for probe in probes)})
 
 
-def report(bisection: Bisection, probes: Sequence[Probe], commits: Mapping[str, Commit]) -> Report:
+def report(
+    bisection: Bisection, probes: Sequence[Probe], commits: Mapping[str, Commit], builds: Sequence[Build] = ()
+) -> Report:
     answer = tuple(commits[sha] for sha in bisection.answer.shas) if bisection.answer else ()
     proofs = _proofs(bisection, probes, commits, answer)
+    found = bisection.state is BisectionState.FOUND
+    drift = drift_of([proof.probe for proof in proofs], builds) if found else ()
     return Report(
         bisection=bisection,
         good=tuple(commits[sha] for sha in bisection.good_shas),
@@ -51,8 +71,34 @@ def report(bisection: Bisection, probes: Sequence[Probe], commits: Mapping[str, 
         probes_done=sum(probe.verdict is not None for probe in probes),
         probes_running=tuple(probe for probe in probes if probe.state is ProbeState.RUNNING),
         headline=wording.headline(bisection, answer),
-        explanation=wording.explanation(bisection, commits),
+        explanation=(*wording.explanation(bisection, commits), *wording.drifted([_told(one) for one in drift])),
+        wheels=Counter(build.origin for build in builds if build.origin is not None),
+        drift=drift,
     )
+
+
+def drift_of(proof: Sequence[Probe], builds: Sequence[Build] = ()) -> tuple[Drift, ...]:
+    """Between the bad runs and the good ones that an answer stands on, but for the wheels under test themselves."""
+    own = {_canonical((build.wheel_name or "").partition("-")[0]) for build in builds}
+    bad, good = (_installed(proof, verdict) for verdict in (Verdict.BAD, Verdict.GOOD))
+    if bad is None or good is None:
+        return ()
+    names = sorted(name for name in bad.keys() | good.keys() if bad.get(name) != good.get(name))
+    return tuple(Drift(name, good.get(name, ""), bad.get(name, "")) for name in names if _canonical(name) not in own)
+
+
+def _installed(proof: Sequence[Probe], verdict: Verdict) -> Mapping[str, str] | None:
+    """None when no run says what it was installed with."""
+    runs = [probe.outcome.dependencies for probe in proof if probe.verdict is verdict and probe.outcome is not None]
+    return next((run for run in runs if run), None)
+
+
+def _canonical(name: str) -> str:
+    return re.sub("[-_.]+", "-", name).lower()
+
+
+def _told(drift: Drift) -> str:
+    return f"{drift.name} {drift.parent or 'none'} → {drift.first_bad or 'none'}"
 
 
 def _proofs(

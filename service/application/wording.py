@@ -166,6 +166,16 @@ def explanation(bisection: Bisection, commits: Mapping[str, Commit]) -> tuple[st
     return tuple(lines)
 
 
+def drifted(told: Sequence[str]) -> tuple[str, ...]:
+    """About dependencies that differ between the first bad commit and its parent."""
+    if not told:
+        return ()
+    return (
+        f"It was run with other dependencies than its parent ({', '.join(told)}), so a dependency may be the cause; "
+        "to tell, pin them with deps: {constraints: …}.",
+    )
+
+
 def _answer_lines(state: BisectionState, answer: Answer, commits: Mapping[str, Commit]) -> list[str]:
     lines = [answer.why[:1].upper() + answer.why[1:] + "."]
     if state is BisectionState.FOUND:

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from service.cli import screen
+from service.domain.bisection import Origin
 from service.domain.evidence import Verdict
 from service.domain.lifecycle import BisectionState
 from service.doors.api.views import BisectionView, CommitView, ProbeView, ProofView, ReportView
@@ -126,6 +127,8 @@ def _facts(report: ReportView, url: str) -> Table:
             "candidates", f"{_left(report)} left{_expected(report)}" if report.live else str(report.candidates)
         )
     grid.add_row("probes", _probes(report))
+    if report.wheels:
+        grid.add_row("wheels", _wheels(report))
     for note in report.notes:
         grid.add_row("note", screen.clean(note))
     grid.add_row("json", url)
@@ -159,6 +162,12 @@ def _probes(report: ReportView) -> str:
     running = f", {len(report.probes_running)} running" if report.probes_running else ""
     took = screen.between(report.created_at, report.ended_at)
     return done + running + (f" in {took}" if took else "")
+
+
+def _wheels(report: ReportView) -> str:
+    """How many came about in each way, the dearest first."""
+    ways = {Origin.BUILT: "built", Origin.OVERLAY: "from another's compiled files", Origin.PREBUILT: "fetched"}
+    return ", ".join(f"{report.wheels[origin]} {way}" for origin, way in ways.items() if report.wheels.get(origin))
 
 
 def _style(state: BisectionState) -> str:

@@ -44,6 +44,7 @@ def test_every_route_is_described(document: dict[str, Any]) -> None:
         "get /api/v1/bisections/{id}",
         "delete /api/v1/bisections/{id}",
         "get /api/v1/bisections/{id}/probes",
+        "get /api/v1/bisections/{id}/builds",
         "get /api/v1/bisections/{id}/events",
         "get /api/v1/bisections/{id}/probes/{number}/log",
         "get /api/v1/probes/{id}",

@@ -13,7 +13,7 @@ from service.application.ports import Policy
 from service.application.queries import LogStream, log_of
 from service.application.report import Report
 from service.application.submit import Submission, complete
-from service.domain.bisection import Answer, Bisection, Commit, Event, Node, Probe, Problem, Purpose
+from service.domain.bisection import Answer, Bisection, Build, Commit, Event, Node, Probe, Problem, Purpose
 from service.domain.errors import NotFound, NotNow
 from service.domain.evidence import Fault, Log, Outcome, Phase, Verdict
 from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_PROBES, BisectionState, ProbeState
@@ -42,10 +42,11 @@ class FakeFlow:
     def reset(self) -> None:
         self.kept: dict[str, Bisection] = {}
         self.tried: dict[str, Probe] = {}
+        self.made: dict[str, Build] = {}
         self.happened: list[Event] = []
         self.history: dict[str, Commit] = {}
         self.logs: dict[str, bytes] = {}
-        self.machines: tuple[Node, ...] = (Node("node-1", 2, START, "alive", {"gpu": "none"}),)
+        self.machines: tuple[Node, ...] = (Node("node-1", 2, START, "alive", facts={"gpu": "none"}),)
         self.parts = {"database": "ok", "queue": "ok", "workers": "ok"}
         self.broken: Exception | None = None
         self.then: Callable[[str], object] = lambda id: None
@@ -84,13 +85,17 @@ class FakeFlow:
         self.bisection(id)
         return tuple(probe for probe in self.tried.values() if probe.bisection_id == id)
 
+    def builds(self, id: str) -> tuple[Build, ...]:
+        self.bisection(id)
+        return tuple(build for build in self.made.values() if build.bisection_id == id)
+
     def probe(self, id: str) -> Probe:
         if id not in self.tried:
             raise NotFound(f"there is no probe {id!r}", value=id)
         return self.tried[id]
 
     def report(self, id: str) -> Report:
-        return reports.report(self.bisection(id), self.probes(id), self.history)
+        return reports.report(self.bisection(id), self.probes(id), self.history, self.builds(id))
 
     def log(self, probe_id: str) -> LogStream:
         found = log_of(self.probe(probe_id))

@@ -99,6 +99,10 @@ class SqlTransaction:
             BUILDS.c.state.in_(sorted(LIVE_BUILDS)), BUILDS.c.bisection_id == bisection_id, BUILDS.c.ahead
         )
 
+    def builds_of(self, bisection_id: str) -> tuple[Build, ...]:
+        wanted = select(PROBES.c.build_key).where(PROBES.c.bisection_id == bisection_id)
+        return self._builds(BUILDS.c.key.in_(wanted))
+
     def lock_native(self, native_key: str) -> None:
         if self._connection.dialect.name == "postgresql":
             key = func.hashtextextended(f"native {native_key}", 0)

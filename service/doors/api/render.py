@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from service.domain.bisection import Bisection, Commit, Event, Node, Probe, Request
+from service.domain.bisection import Bisection, Build, Commit, Event, Node, Probe, Request
 from service.domain.bisection import Problem as Refused
 from service.domain.lifecycle import LIVE_BISECTIONS
 from service.doors.api import views
@@ -37,6 +37,8 @@ def report(made: Report) -> views.ReportView:
         notes=found.notes,
         probes_done=made.probes_done,
         probes_running=tuple(probe(running) for running in made.probes_running),
+        wheels=dict(made.wheels),
+        drift=tuple(views.DriftView.model_validate(one) for one in made.drift),
         request=_request(found.request),
     )
 
@@ -53,6 +55,7 @@ def probe(found: Probe) -> views.ProbeView:
         verdict=found.verdict,
         reason=found.reason,
         attempt=found.attempt,
+        build=found.build_key,
         node=found.node,
         planned_at=found.planned_at,
         queued_at=found.queued_at,
@@ -61,6 +64,22 @@ def probe(found: Probe) -> views.ProbeView:
         outcome=views.OutcomeView.model_validate(found.outcome) if found.outcome else None,
         faults=tuple(views.FaultView.model_validate(fault) for fault in found.faults),
         links=_probe_links(found),
+    )
+
+
+def build(found: Build) -> views.BuildView:
+    return views.BuildView(
+        key=found.key,
+        state=found.state,
+        sha=found.sha,
+        origin=found.origin,
+        native_key=found.native_key,
+        base_key=found.base_key,
+        seconds=found.seconds,
+        node=found.node,
+        wheel=found.wheel_name,
+        wheel_bytes=found.wheel_bytes,
+        notes=found.notes,
     )
 
 

@@ -114,6 +114,17 @@ def list_probes(id: BisectionId, flow: FlowOf) -> Any:
 
 
 @router.get(
+    "/bisections/{id}/builds",
+    operation_id="listBuilds",
+    summary="The wheels of a bisection, and how each came about",
+    response_model=views.BuildList,
+    responses=responses(404, 422),
+)
+def list_builds(id: BisectionId, flow: FlowOf) -> Any:
+    return {"items": [render.build(each) for each in flow.builds(id)]}
+
+
+@router.get(
     "/bisections/{id}/events",
     operation_id="listEvents",
     summary="What happened to a bisection, oldest first",

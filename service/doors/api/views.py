@@ -6,9 +6,9 @@ from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.domain.bisection import Purpose
+from service.domain.bisection import Origin, Purpose
 from service.domain.evidence import Verdict
-from service.domain.lifecycle import BisectionState, ProbeState
+from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 from service.domain.recipe import Network, SandboxKind
 
 
@@ -79,7 +79,9 @@ class OutcomeView(View):
     phases: tuple[PhaseView, ...]
     log: LogView | None
     failure_seen: str | None
+    first_error: str | None = Field(default=None, description="Of a build: what a compiler said first.")
     environment: dict[str, str]
+    dependencies: dict[str, str] = Field(default={}, description="What the wheel was installed with; name to version.")
 
 
 class FaultView(View):
@@ -107,6 +109,7 @@ class ProbeView(View):
     verdict: Verdict | None
     reason: str
     attempt: int
+    build: str | None = Field(default=None, description="Key of the build of its wheel.")
     node: str | None
     planned_at: datetime
     queued_at: datetime | None
@@ -194,6 +197,30 @@ class ProofView(View):
     probe: ProbeView
 
 
+class BuildView(View):
+    """A wheel: made once for all probes whose content is the same."""
+
+    key: str
+    state: BuildState
+    sha: str = Field(description="The commit that it was made from; others with the same content share it.")
+    origin: Origin | None = Field(description="Built in full, an overlay on another's compiled files, or prebuilt.")
+    native_key: str | None = Field(description="The same for all wheels with the same compiled files.")
+    base_key: str | None = Field(description="The build whose compiled files were taken.")
+    seconds: float | None
+    node: str | None
+    wheel: str | None = Field(description="Its file name.")
+    wheel_bytes: int | None
+    notes: tuple[str, ...] = Field(description="Why it was not made in a cheaper way.")
+
+
+class DriftView(View):
+    """A dependency that differs between the first bad commit and its parent; empty where it was not installed."""
+
+    name: str
+    parent: str
+    first_bad: str
+
+
 class ReportView(BisectionView):
     headline: str
     explanation: tuple[str, ...]
@@ -203,6 +230,8 @@ class ReportView(BisectionView):
     notes: tuple[str, ...]
     probes_done: int
     probes_running: tuple[ProbeView, ...]
+    wheels: dict[Origin, int] = Field(default={}, description="How many wheels came about in each way.")
+    drift: tuple[DriftView, ...] = ()
     request: RequestView
 
 
@@ -218,6 +247,7 @@ class NodeView(View):
     slots: int
     seen_at: datetime
     state: str
+    roles: tuple[str, ...] = ()
     facts: dict[str, str]
 
 
@@ -231,6 +261,12 @@ class ProbeList(View):
     """By number."""
 
     items: tuple[ProbeView, ...]
+
+
+class BuildList(View):
+    """Oldest first."""
+
+    items: tuple[BuildView, ...]
 
 
 class EventList(View):
