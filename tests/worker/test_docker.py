@@ -34,7 +34,9 @@ cd /; python3 -c 'import tinypkg; assert tinypkg.WHERE == "old"'
 def old_image(request: pytest.FixtureRequest, docker_image: str) -> Iterator[str]:
     """Has another tinypkg 1.0 among its own packages, and this installer."""
     name, container = f"firstbad-test-old-{request.param}:{os.getpid()}", f"firstbad-test-old-{os.getpid()}"
-    script = OLD + ("rm /usr/local/bin/uv" if request.param == "pip" else "")
+    # Where an image has no uv it gets ours; pip is left to those in which uv does not run.
+    no_uv = "printf '#!/nowhere\\n' > /usr/local/bin/uv; chmod +x /usr/local/bin/uv"
+    script = OLD + (no_uv if request.param == "pip" else "")
     subprocess.run(["docker", "run", "--name", container, docker_image, "sh", "-c", script], check=True)
     subprocess.run(["docker", "commit", container, name], check=True, capture_output=True)
     yield name
@@ -153,7 +155,7 @@ def test_a_bridge_reaches_out_and_has_its_own_ports(docker_bench: Bench) -> None
 
 def test_the_images_own_variables_are_kept(docker_bench: Bench) -> None:
     outcome = docker_bench.outcome("echo $PATH; whoami || id -u")
-    assert docker_bench.text(outcome)[0] == "/usr/local/bin:/usr/bin:/bin"
+    assert docker_bench.text(outcome)[0] == "/usr/local/bin:/usr/bin:/bin:/firstbad/bin"
 
 
 def test_the_image_is_named_by_its_digest(docker_bench: Bench, docker_image: str) -> None:

@@ -16,10 +16,11 @@ _OWN = re.compile(r"\s*(?:(?:error|cause|Caused by|hint|warning|ERROR|WARNING): 
 _GONE = re.compile(r"\b(?:404 Not Found|410 Gone)\b")
 _UNDATED = re.compile(r"is missing an upload date")
 _UNSOLVED = re.compile(r"No solution found")
-_CONSTRAINTS = re.compile(r"constraints\.txt\b")
+_CONSTRAINTS = re.compile(r"(?:parse requirement in|Invalid requirement:).*constraints\.txt\b")
+#: None of these could be the name of a package.
 _REGISTRY = re.compile(
     r"Failed to fetch|error sending request|client error \(|tcp connect error|Connection (?:refused|reset)|dns error"
-    r"|failed to lookup address|timed out|time-?out|HTTP status (?:server|client) error|invalid peer certificate"
+    r"|failed to lookup address|timed out|network timeout|HTTP status (?:server|client) error|invalid peer certificate"
     r"|lack of valid authentication credentials|error decoding response body|Request failed after \d+ retries"
     r"|NewConnectionError|Failed to establish a new connection|Temporary failure in name resolution"
     r"|Max retries exceeded|CERTIFICATE_VERIFY_FAILED|\b(?:429|5\d\d) (?:Client|Server) Error",
@@ -41,8 +42,8 @@ def cause_of(lines: Iterable[bytes]) -> Cause | None:
     told = " / ".join(own)
     if _UNSOLVED.search(told) and (undated := [text for text in own if _UNDATED.search(text)]):
         return Cause("no-upload-dates", undated[-1])
-    if (wrong := [text for text in own if _CONSTRAINTS.search(text)]) and not _UNSOLVED.search(told):
-        return Cause("constraints", " / ".join(wrong))
+    if _CONSTRAINTS.search(told):
+        return Cause("constraints", told)
     if not _GONE.search(told) and (seen := [text for text in own if _REGISTRY.search(text)]):
         return Cause("registry", " / ".join(dict.fromkeys(seen)))
     return None

@@ -115,7 +115,8 @@ def _prepare(probe: Probe, wanted: Dependencies, needed: tuple[Requirement, ...]
         os.chown(folder, sandbox.uid, sandbox.uid)
     with site.job(f"environment-{uuid.uuid4().hex}", sandbox) as job:
         (job.inputs / "requirements.txt").write_text("".join(f"{each}\n" for each in needed), encoding="utf-8")
-        (job.inputs / "constraints.txt").write_text(wanted.constraints, encoding="utf-8")
+        if wanted.constraints.strip():
+            (job.inputs / "constraints.txt").write_text(wanted.constraints, encoding="utf-8")
         labels = {"kind": "environment", "bisection": order.bisection, "probe": order.probe}
         began = time.time()
         work = {"environment": {"as_of": wanted.as_of}}

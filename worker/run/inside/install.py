@@ -1,4 +1,4 @@
-# ruff: noqa: PTH118, UP031 (see __init__)
+# ruff: noqa: PTH110, PTH118, UP031 (see __init__)
 """Installs: an environment of dependencies for many runs, or a wheel into the virtual environment of this one."""
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def prepare(run: Run, root: str) -> Status:
     as_of = run.order["environment"]["as_of"]
     installer = Installer(run, os.path.join(root, "bin"), os.path.join(root, "work"))
     installer.make(environment)
-    wanted = ["-r", os.path.join(inputs, "requirements.txt"), "-c", os.path.join(inputs, "constraints.txt")]
+    wanted = ["-r", os.path.join(inputs, "requirements.txt")]
+    if os.path.exists(os.path.join(inputs, "constraints.txt")):
+        wanted += ["-c", os.path.join(inputs, "constraints.txt")]
     if installer.uv is not None:
         # Runs cannot write there, so each of them would compile everything anew.
         wanted += ["--compile-bytecode", *(["--exclude-newer", as_of] if as_of is not None else [])]
