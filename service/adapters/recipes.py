@@ -1,21 +1,50 @@
-"""Recipes from YAML files: `<name>.yaml`, one recipe each."""
+"""Recipes from YAML files: `<name>.yaml`, one recipe each. docs/recipes.md tells each key."""
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Any
 
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from service.domain.recipe import Recipe
+from service.domain.recipe import Deps, Fixup, Recipe
+from service.domain.recipe_rules import first_flaw
 
 _RECIPE = TypeAdapter(Recipe)
-_KEYS = frozenset(Recipe.__dataclass_fields__) - {"name"}
+#: A way to a value: keys, and places in lists.
+Way = tuple[str | int, ...]
+_EACH = "[]"
+_KEYS: Mapping[Way, frozenset[str]] = {
+    (): frozenset(each.name for each in fields(Recipe)) - {"name"},
+    ("deps",): frozenset(each.name for each in fields(Deps)),
+    ("fixups", _EACH): frozenset(each.name for each in fields(Fixup)),
+}
+_SAID = {
+    "string_type": "is no text; write it in quotes",
+    "tuple_type": "is no list; write it like [first, second]",
+    "dict_type": "is no mapping; write it like {NAME: value}",
+    "dataclass_type": "is no mapping; write it like {key: value}",
+    "missing": "is missing",
+}
+
+
+class _Loader(yaml.SafeLoader):
+    """A date stays the text that it is."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
 
 class BadRecipe(ValueError):
-    """An operator's recipe cannot be read; the message names the file and what is wrong in it."""
+    """An operator's recipe cannot be used; the message names the file, the line, what is wrong there and what to do."""
 
 
 def load(extra: Path | None = None) -> dict[str, Recipe]:
@@ -23,22 +52,96 @@ def load(extra: Path | None = None) -> dict[str, Recipe]:
     found = {}
     for folder in (resources.files("recipes"), extra):
         if folder is not None:
-            files = [entry for entry in folder.iterdir() if entry.name.endswith(".yaml")]
-            found.update({recipe.name: recipe for recipe in (_read(entry.name, entry.read_text()) for entry in files)})
+            files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".yaml")), key=lambda e: e.name)
+            found.update({recipe.name: recipe for recipe in map(_read, files)})
     return found
 
 
-def _read(file: str, text: str) -> Recipe:
+@dataclass(frozen=True)
+class Source:
+    """A recipe's file: the line of each value in it, of a key where it has one."""
+
+    file: str
+    lines: Mapping[Way, int]
+
+    def error(self, way: Way, what: str) -> BadRecipe:
+        """Where the way leads on to what is not written, the last that is."""
+        known = next((way[:size] for size in range(len(way), 0, -1) if way[:size] in self.lines), ())
+        return BadRecipe(f"{self.file}, line {self.lines.get(known, 1)}: {what}")
+
+
+def _read(entry: Path | Traversable) -> Recipe:
+    text = _text(entry)
+    source, document = _parse(entry.name, text)
+    _refuse_unknown_keys(source)
     try:
-        document = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
-        raise BadRecipe(f"{file}: no YAML: {error}") from error
-    if not isinstance(document, dict):
-        raise BadRecipe(f"{file}: a recipe is a mapping, not {type(document).__name__}")
-    unknown = sorted(str(key) for key in document if key not in _KEYS)
-    if unknown:
-        raise BadRecipe(f"{file}: unknown key {unknown[0]!r}; known are {', '.join(sorted(_KEYS))}")
-    try:
-        return _RECIPE.validate_python({"name": file.removesuffix(".yaml"), **document})
+        recipe = _RECIPE.validate_python({"name": entry.name.removesuffix(".yaml"), **document})
     except ValidationError as error:
-        raise BadRecipe(f"{file}: {error.errors()[0]['loc']}: {error.errors()[0]['msg']}") from error
+        first = error.errors()[0]
+        raise source.error(first["loc"], _said(first["loc"], first["type"], first["msg"])) from None
+    if (flaw := first_flaw(recipe)) is not None:
+        raise source.error(flaw.where, f"{flaw.what}; {flaw.advice}")
+    return recipe
+
+
+def _text(entry: Path | Traversable) -> str:
+    try:
+        return entry.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BadRecipe(f"{entry.name}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
+
+
+def _parse(file: str, text: str) -> tuple[Source, dict[Any, Any]]:
+    try:
+        node = yaml.compose(text, Loader=_Loader)
+        if node is not None and not isinstance(node, yaml.MappingNode):
+            raise BadRecipe(f"{file}, line {_line(node)}: a recipe is a mapping; write it like build_command: make")
+        source = Source(file, dict(_lines(file, node)) if node is not None else {})
+        return source, yaml.load(text, Loader=_Loader) or {}
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark is not None else 1
+        raise BadRecipe(f"{file}, line {line}: no YAML: {error.problem or error.context}") from None
+    except (yaml.YAMLError, ValueError) as error:
+        if isinstance(error, BadRecipe):
+            raise
+        raise BadRecipe(f"{file}: no YAML: {error}") from None
+
+
+def _lines(file: str, node: yaml.Node, way: Way = (), above: tuple[int, ...] = ()) -> Iterator[tuple[Way, int]]:
+    """Errors: BadRecipe for a key that is given twice, and for an alias of what it is in."""
+    if id(node) in above:
+        raise BadRecipe(f"{file}, line {_line(node)}: this value holds itself; write it out instead of the alias")
+    if isinstance(node, yaml.SequenceNode):
+        for place, item in enumerate(node.value):
+            yield (*way, place), _line(item)
+            yield from _lines(file, item, (*way, place), (*above, id(node)))
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise BadRecipe(f"{file}, line {_line(key)}: a key is no name; write it as docs/recipes.md shows")
+            if key.value in seen:
+                raise BadRecipe(f"{file}, line {_line(key)}: {key.value!r} is given twice; keep one of them")
+            seen.add(key.value)
+            yield (*way, key.value), _line(key)
+            yield from _lines(file, value, (*way, key.value), (*above, id(node)))
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _refuse_unknown_keys(source: Source) -> None:
+    for way in source.lines:
+        *outer, key = way
+        known = _KEYS.get(tuple(_EACH if isinstance(part, int) else part for part in outer))
+        if known is not None and isinstance(key, str) and key not in known:
+            near = difflib.get_close_matches(key.lower().replace("-", "_"), sorted(known), n=1)
+            advice = f"did you mean {near[0]!r}?" if near else f"known here are {', '.join(sorted(known))}"
+            raise source.error(way, f"unknown key {key!r}; {advice}")
+
+
+def _said(loc: Way, kind: str, message: str) -> str:
+    name = ".".join(str(part) for part in loc if part != "[key]")
+    return f"{name} {_SAID[kind]}" if kind in _SAID else f"{name}: {message[:1].lower()}{message[1:]}"

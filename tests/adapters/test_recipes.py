@@ -1,11 +1,12 @@
 """Recipes from files: those that come along, an operator's own, and what is said of one that cannot be read."""
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from service.adapters.recipes import BadRecipe, load
-from service.domain.recipe import Network
+from service.domain.recipe import Fixup, Network, Recipe
 
 
 def test_the_recipes_that_come_along() -> None:
@@ -23,18 +24,148 @@ def test_an_operator_s_recipe_goes_before_ours(tmp_path: Path) -> None:
     assert sorted(found) == ["python", "source"]
 
 
+def read(folder: Path, text: str) -> Recipe:
+    (folder / "vllm.yaml").write_text(text)
+    return load(folder)["vllm"]
+
+
+def test_every_key_of_a_recipe(tmp_path: Path) -> None:
+    recipe = read(
+        tmp_path,
+        """\
+build_command: make wheel
+build_network: none
+build_timeout_s: 7200
+image: builder:1
+network: bridge
+env: {BUILT_FROM: "{sha}"}
+package: vllm
+wheel_paths: [vllm/, csrc/, pyproject.toml]
+native_paths: ["csrc/**", "!csrc/**/*.md"]
+overlay_command: make overlay
+wheel_indexes: ["https://wheels.example.org/{sha}/"]
+deps:
+  as_of: 2025-09-25
+  constraints: |
+    # pinned
+    torch==2.8.0  # for CUDA 12
+
+    numpy<2; python_version < "3.13"
+fixups:
+  - {range: v0.9.1..v0.9.2, cherry_pick: 1234abc}
+  - range: v0.9.2~3..main
+    patch: |
+      --- a/setup.py
+      +++ b/setup.py
+""",
+    )
+    assert {each.name for each in fields(Recipe) if getattr(recipe, each.name) == each.default} == set()
+    assert recipe.native_paths == ("csrc/**", "!csrc/**/*.md")
+    assert recipe.deps.as_of == "2025-09-25"
+    assert recipe.fixups[0] == Fixup("v0.9.1..v0.9.2", cherry_pick="1234abc")
+    assert recipe.fixups[1].patch == "--- a/setup.py\n+++ b/setup.py\n"
+
+
+@pytest.mark.parametrize("text", ["", "# nothing is built\n", "build_command: null\n"])
+def test_a_recipe_may_say_nothing(tmp_path: Path, text: str) -> None:
+    assert read(tmp_path, text) == Recipe("vllm")
+
+
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "line", "said"),
     [
-        ("bild_command: make", "bild_command"),
-        ("- a list", "a mapping"),
-        ("network: wan", "network"),
-        ("build_timeout_s: soon", "build_timeout_s"),
-        ("{", "no YAML"),
+        ("build_command: x\nnative_path: [a]", 2, "unknown key 'native_path'; did you mean 'native_paths'?"),
+        ("bild-command: make", 1, "did you mean 'build_command'?"),
+        ("\n\nqqqq: make", 3, "known here are build_command, build_network"),
+        ("deps:\n  as_off: bad", 2, "did you mean 'as_of'?"),
+        ("fixups:\n- range: a..b\n  pick: x", 3, "known here are cherry_pick, patch, range"),
+        ("name: x", 1, "unknown key 'name'"),
+        ("1: x", 1, "unknown key '1'"),
+        ("\n- a list", 2, "a recipe is a mapping"),
+        ("words", 1, "a recipe is a mapping"),
+        ("a: b\n{", 2, "no YAML"),
+        ("build_command: x\n\timage: y", 2, "no YAML"),
+        ("build_command: x\nimage: !!python/object:os.system x", 2, "no YAML"),
+        ("image: x\nimage: y", 2, "'image' is given twice"),
+        ("? [a]\n: b", 1, "a key is no name"),
+        ("env: {}\ndeps: &all\n  as_of: *all", 2, "holds itself"),
+        ("image: x\nnetwork: wan", 2, "network: input should be 'none' or 'bridge'"),
+        ("build_timeout_s: soon", 1, "build_timeout_s"),
+        ("build_timeout_s: 0", 1, "no time to build in"),
+        ("build_timeout_s: .inf", 1, "no time to build in"),
+        ("build_command: 7", 1, "build_command is no text; write it in quotes"),
+        ("env:\n  A: x\n  B: 1", 3, "env.B is no text; write it in quotes"),
+        ("build_command: x\nnative_paths: csrc/**", 2, "native_paths is no list; write it like [first, second]"),
+        ("deps: today", 1, "deps is no mapping"),
+        ("fixups: {range: a..b}", 1, "fixups is no list"),
+        ("build_command: x\nnative_paths:\n- a/**\n- ../x", 4, "'../x' leads out of the repository"),
+        ("build_command: x\nnative_paths:\n- a/**\n- /usr/include/**", 4, "leads out of the repository"),
+        ("build_command: x\nwheel_paths:\n- a/**\n- a/[b", 4, "'a/[b' is no pattern; write it as in .gitignore"),
+        ("build_command: x\nwheel_paths:\n- '!docs/**'", 3, "takes files out where no pattern takes any in"),
+        ("native_paths: [a]", 1, "nothing is built; add a build command"),
+        ("package: p\nwheel_indexes: ['https://example.org/{sha}']", 2, "nothing is built"),
+        ("build_command: x\noverlay_command: y", 2, "overlay_command needs native_paths"),
+        ("build_command: x\nwheel_indexes: ['https://example.org/{sha}']", 2, "wheel_indexes needs package"),
+        ("package: -x", 1, "'-x' is no name of a package"),
+        ("deps:\n  as_of: tomorrow", 2, "write one of bad, commit, today, or a date like 2025-09-25"),
+        ("deps:\n  as_of: 2025-02-30", 2, "'2025-02-30' is no time"),
+        ("deps:\n  as_of: 2025-09-25T10:00:00", 2, "is no time"),
+        ("deps:\n  as_of: '20250925'", 2, "is no time"),
+        ("deps:\n  constraints: |\n    numpy<2\n    -r more", 2, "its line 2: '-r more' is no constraint"),
+        ("fixups:\n- range: a..b", 2, "exactly one of cherry_pick and patch"),
+        ("fixups:\n- {range: a..b, cherry_pick: c, patch: '--- a'}", 2, "exactly one of cherry_pick and patch"),
+        ("fixups:\n- {range: a..b, cherry_pick: c}\n- cherry_pick: c\n  range: a", 4, "fix-up 2: 'a' is no range"),
+        ("fixups: [{cherry_pick: c}]", 1, "fixups.0.range is missing"),
+        ("fixups:\n- range: a..b\n  cherry_pick: c..d", 3, "names no commit"),
+        ("fixups:\n- range: a..b\n  patch: words", 3, "it is no patch"),
+    ],
+)  # fmt: skip
+def test_a_recipe_that_cannot_be_used_names_the_file_and_the_line(
+    tmp_path: Path, text: str, line: int, said: str
+) -> None:
+    with pytest.raises(BadRecipe) as caught:
+        read(tmp_path, text)
+    assert str(caught.value).startswith(f"vllm.yaml, line {line}: ")
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        ("https://wheels.example.org/", "holds no {sha}"),
+        ("https://wheels.example.org/{commit}/", "holds no {sha}"),
+        ("https://wheels.example.org/{sha}/{version}/", "holds {version}"),
+        ("https://wheels.example.org/{sha}/{", "holds {"),
+        ("file:///wheels/{sha}/", "no http or https URL"),
+        ("s3://wheels/{sha}/", "no http or https URL"),
+        ("wheels.example.org/{sha}", "no http or https URL"),
+        ("https:///{sha}", "no http or https URL"),
+        ("https://[x/{sha}", "no URL"),
+        ("https://wheels.example.org/a b/{sha}", "blanks"),
+        ("https://{sha}.example.org/", "in its host"),
     ],
 )
-def test_a_recipe_that_cannot_be_read_names_the_file_and_the_key(tmp_path: Path, text: str, said: str) -> None:
-    (tmp_path / "broken.yaml").write_text(text)
-    with pytest.raises(BadRecipe, match="broken.yaml") as caught:
-        load(tmp_path)
+def test_a_wheel_index_is_an_address_with_the_commit_in_it(tmp_path: Path, template: str, said: str) -> None:
+    with pytest.raises(BadRecipe, match="vllm.yaml, line 4: wheel_indexes: ") as caught:
+        read(tmp_path, f"build_command: x\npackage: p\nwheel_indexes:\n- '{template}'")
     assert said in str(caught.value)
+    assert "; " in str(caught.value)
+
+
+@pytest.mark.parametrize("written", ["a..b", "v1.0..v2.0", "072d7e5~3..HEAD^2", "a-b/c.d..main", "HEAD..x^{commit}"])
+def test_ranges_of_fix_ups(tmp_path: Path, written: str) -> None:
+    assert read(tmp_path, f"fixups: [{{range: '{written}', cherry_pick: c}}]").fixups[0].range == written
+
+
+@pytest.mark.parametrize(
+    "written", ["a", "a..", "..b", "a...b", "a..b..c", "a b..c", "-a..b", "a..-b", "..", "a.\\n.b"]
+)
+def test_what_is_no_range_of_a_fix_up(tmp_path: Path, written: str) -> None:
+    with pytest.raises(BadRecipe, match="is no range"):
+        read(tmp_path, f'fixups: [{{range: "{written}", cherry_pick: c}}]')
+
+
+def test_a_recipe_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "vllm.yaml").write_bytes("build_command: ä".encode("latin-1"))
+    with pytest.raises(BadRecipe, match=r"vllm.yaml: byte 15 is not UTF-8"):
+        load(tmp_path)

@@ -1,0 +1,153 @@
+"""What a recipe's keys may hold, and which need each other; the same for an operator's file and a user's request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from itertools import chain
+from urllib.parse import urlsplit
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from service.domain.patterns import BadPattern, parse
+from service.domain.recipe import Fixup, Recipe
+
+LONGEST_BUILD_S = 30 * 86400.0
+MOST_PATTERNS = 200
+MOST_FIXUPS = 100
+MOST_CONSTRAINTS = 5000
+AS_OF = ("bad", "commit", "today")
+_PACKAGE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,198}[A-Za-z0-9])?")
+_PLACEHOLDER = re.compile(r"\{[^{}]*\}|[{}]")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_REF = r"(?!-)[^\s.](?:[^\s.]|\.(?!\.))*"
+_RANGE = re.compile(rf"{_REF}(?<!\.)\.\.(?!\.){_REF}")
+_DIFF = re.compile(r"^(?:diff --git |--- )", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Flaw:
+    """`where`: the way to the value, by keys of a recipe and places in lists."""
+
+    where: tuple[str | int, ...]
+    what: str
+    value: str
+    advice: str
+
+
+def first_flaw(recipe: Recipe) -> Flaw | None:
+    return next(chain(_needs(recipe), _values(recipe), _patterns(recipe), _indexes(recipe), _fixups(recipe)), None)
+
+
+def _needs(recipe: Recipe) -> Iterator[Flaw]:
+    """A key without the one that gives it a meaning would be left aside in silence."""
+    for name in ("wheel_paths", "native_paths", "overlay_command", "wheel_indexes"):
+        if getattr(recipe, name) and recipe.build_command is None:
+            yield Flaw((name,), f"{name} is given, but nothing is built", "", f"add a build command, or remove {name}")
+    if recipe.overlay_command is not None and not recipe.native_paths:
+        advice = "add native_paths: what the compiled files are made from"
+        yield Flaw(("overlay_command",), "overlay_command needs native_paths", recipe.overlay_command, advice)
+    if recipe.wheel_indexes and recipe.package is None:
+        advice = "add package: the distribution's name, by which its wheels are known"
+        yield Flaw(("wheel_indexes",), "wheel_indexes needs package", recipe.wheel_indexes[0], advice)
+
+
+def _values(recipe: Recipe) -> Iterator[Flaw]:
+    if not 0 < recipe.build_timeout_s < LONGEST_BUILD_S:
+        value, advice = str(recipe.build_timeout_s), "write seconds, less than 30 days of them"
+        yield Flaw(("build_timeout_s",), f"build_timeout_s: {value} is no time to build in", value, advice)
+    if recipe.package is not None and not _PACKAGE.fullmatch(recipe.package):
+        advice = "write the name in the project's metadata, like vllm or my-project"
+        yield Flaw(("package",), f"package: {recipe.package[:80]!r} is no name of a package", recipe.package, advice)
+    if not _is_as_of(recipe.deps.as_of):
+        written, advice = recipe.deps.as_of, f"write one of {', '.join(AS_OF)}, or a date like 2025-09-25"
+        yield Flaw(("deps", "as_of"), f"deps.as_of: {written[:80]!r} is no time", written, advice)
+    yield from _constraints(recipe.deps.constraints)
+
+
+def _is_as_of(written: str) -> bool:
+    if written in AS_OF or not _DATE.fullmatch(written):
+        return written in AS_OF
+    try:
+        date.fromisoformat(written)
+    except ValueError:
+        return False
+    return True
+
+
+def _constraints(text: str) -> Iterator[Flaw]:
+    where = ("deps", "constraints")
+    lines = text.splitlines()
+    if len(lines) > MOST_CONSTRAINTS:
+        what = f"deps.constraints has {len(lines)} lines, more than {MOST_CONSTRAINTS}"
+        yield Flaw(where, what, str(len(lines)), "name only the packages whose versions matter")
+        return
+    for number, line in enumerate(lines, start=1):
+        bare = re.split(r"(?:^|\s)#", line)[0].strip()
+        try:
+            Requirement(bare or "nothing")
+        except InvalidRequirement:
+            what = f"deps.constraints, its line {number}: {bare[:80]!r} is no constraint"
+            yield Flaw(where, what, bare, "write one package a line, like torch==2.8.0 or numpy<2")
+
+
+def _patterns(recipe: Recipe) -> Iterator[Flaw]:
+    for name, patterns in (("wheel_paths", recipe.wheel_paths), ("native_paths", recipe.native_paths)):
+        if len(patterns) > MOST_PATTERNS:
+            what = f"{name} has {len(patterns)} patterns, more than {MOST_PATTERNS}"
+            yield Flaw((name,), what, str(len(patterns)), "name folders, like csrc/**, instead of files")
+            continue
+        try:
+            parse(patterns)
+        except BadPattern as error:
+            yield Flaw((name, error.index), f"{name}: {error}", error.pattern, error.advice)
+
+
+def _indexes(recipe: Recipe) -> Iterator[Flaw]:
+    for place, template in enumerate(recipe.wheel_indexes):
+        wrong = _wrong_index(template)
+        if wrong is not None:
+            what, advice = wrong
+            yield Flaw(("wheel_indexes", place), f"wheel_indexes: {template[:200]!r} {what}", template, advice)
+
+
+def _wrong_index(template: str) -> tuple[str, str] | None:
+    like = "write it like https://wheels.example.org/{sha}/"
+    others = [found for found in _PLACEHOLDER.findall(template) if found != "{sha}"]
+    if "{sha}" not in template:
+        return "holds no {sha}", f"{like}: each commit has wheels of its own"
+    if others:
+        return f"holds {others[0]}, which nothing is known to put in", f"{{sha}} is all that is replaced; {like}"
+    if re.search(r"[\x00-\x20\x7f]", template):
+        return "holds blanks or control characters", like
+    try:
+        url = urlsplit(template)
+    except ValueError:
+        return "is no URL", like
+    if url.scheme not in ("http", "https") or not url.hostname:
+        return "is no http or https URL", like
+    return ("has {sha} in its host", like) if "{sha}" in url.netloc else None
+
+
+def _fixups(recipe: Recipe) -> Iterator[Flaw]:
+    if len(recipe.fixups) > MOST_FIXUPS:
+        what = f"there are {len(recipe.fixups)} fix-ups, more than {MOST_FIXUPS}"
+        yield Flaw(("fixups",), what, str(len(recipe.fixups)), "join those that apply to the same range")
+    for place, fixup in enumerate(recipe.fixups):
+        for key, what, value, advice in _wrong_fixup(fixup):
+            yield Flaw(("fixups", place, *([key] if key else [])), f"fix-up {place + 1}: {what}", value, advice)
+
+
+def _wrong_fixup(fixup: Fixup) -> Iterator[tuple[str, str, str, str]]:
+    if (fixup.cherry_pick is None) == (fixup.patch is None):
+        advice = "give cherry_pick: with a commit, or patch: with a diff, for each fix-up"
+        yield "", "exactly one of cherry_pick and patch is needed", "", advice
+    if not _RANGE.fullmatch(fixup.range):
+        advice = "write A..B as git does: what B holds and A does not"
+        yield "range", f"{fixup.range[:80]!r} is no range", fixup.range, advice
+    if fixup.cherry_pick is not None and not re.fullmatch(_REF, fixup.cherry_pick):
+        yield "cherry_pick", f"{fixup.cherry_pick[:80]!r} names no commit", fixup.cherry_pick, "write one SHA or tag"
+    if fixup.patch is not None and not _DIFF.search(fixup.patch):
+        yield "patch", "it is no patch", fixup.patch, "put in what `git diff` or `git format-patch` prints"
