@@ -264,6 +264,7 @@ class BuildResult(Message):
     """Exactly one of `wheel`, `failure` (the commit does not build: the run's facts) and `fault`.
 
     `origin`: how the wheel came about. `notes`: why not by a cheaper way that the order named, one sentence each.
+    `base_lost`: the store does not hold the order's `base` as it was.
     """
 
     version: int = VERSION
@@ -277,6 +278,7 @@ class BuildResult(Message):
     log: Log | None = None
     origin: Literal["built", "overlay", "prebuilt"] | None = None
     notes: tuple[str, ...] = ()
+    base_lost: bool = False
 
 
 class Builder(Message):

@@ -133,6 +133,13 @@ def cancel(tx: Transaction, build: Build, now: datetime) -> tuple[Build, ...]:
     return ended(tx, replace(build, state=moved(build.state, BuildState.CANCELLED), finished_at=now), now)
 
 
+def lose(tx: Transaction, key: str) -> None:
+    """Its wheel is not in the store as it was: nothing is to stand on it any more."""
+    build = tx.build(key, lock=True)
+    if build is not None and build.state is BuildState.BUILT:
+        tx.save_build(replace(build, state=moved(build.state, BuildState.EVICTED)))
+
+
 def needed(tx: Transaction, build: Build) -> bool:
     """Whether a probe waits for it, or another build for its compiled files that a probe waits for."""
     if tx.probes_of_build(build.key):

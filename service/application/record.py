@@ -99,6 +99,8 @@ def build_ended(tx: Transaction, report: BuildReport, now: datetime) -> frozense
     build = tx.build(report.key, lock=True)
     if build is None or build.attempt != report.attempt or build.state not in _IN_WORK:
         return frozenset()
+    if report.base_lost and build.base_key is not None:
+        builds.lose(tx, build.base_key)
     build = replace(build, node=report.node, seconds=report.seconds, log=report.log)
     build = replace(build, origin=report.origin, notes=report.notes)
     if report.fault is not None:

@@ -41,6 +41,7 @@ class BuildReport:
     log: Log | None = None
     origin: Origin | None = None
     notes: tuple[str, ...] = ()
+    base_lost: bool = False
 
 
 @dataclass(frozen=True)

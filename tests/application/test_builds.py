@@ -14,7 +14,7 @@ from service.domain.bisection import Bisection, Builder, FailureIn, Node, Origin
 from service.domain.evidence import Fault, Outcome, Verdict
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 from service.domain.recipe import Deps, Fixup, Recipe
-from service.domain.results import SurveyReport
+from service.domain.results import SurveyReport, WheelFacts
 from tests.application.conftest import World
 from tests.fakes.workers import BUILDER
 from tests.repositories import NewCommit, build_repository
@@ -147,6 +147,16 @@ def test_a_wheel_waits_for_its_native_code_and_takes_it(native: World) -> None:
     assert overlay.source.sha == good.sha
     assert overlay.base is not None
     assert (overlay.base.source.sha, overlay.base.wheel) == (bad.sha, f"wheels/{built.key}/1/p-1.whl")
+
+
+def test_a_base_that_the_store_has_lost_serves_nobody_any_more(native: World) -> None:
+    _, bad, good = two_of_one_tree(native)
+    lost = native.workers.build(native.flow)
+    wheel = WheelFacts("p-1.whl", "wheels/x/1/p-1.whl", 100, "0" * 64)
+    overlay = native.workers.build(native.flow, wheel=wheel, origin=Origin.BUILT, base_lost=True)
+    assert state(native, lost.key) is BuildState.EVICTED
+    begun(native, good=(native.shas[13],), bad=native.shas[16], width=2)
+    assert [order.base and order.base.source.sha for order in native.workers.builds] == [overlay.source.sha] * 2
 
 
 def test_native_code_that_does_not_compile_is_not_compiled_again_for_this_bisection(native: World) -> None:
@@ -439,8 +449,7 @@ def test_the_wheels_used_longest_ago_go_first_and_no_more_than_must() -> None:
 
 def test_a_build_tells_how_its_wheel_came_about(native: World) -> None:
     begun(native)
-    order = native.workers.build(native.flow, wheel=None, fault=None) if False else native.workers.builds[0]
-    native.workers.build(native.flow)
+    order = native.workers.build(native.flow)
     with native.flow.ports.bisections.transaction() as tx:
         build = tx.build(order.key)
     assert (build.origin, build.base_key) == (Origin.BUILT, None)
