@@ -21,6 +21,16 @@ class Stopped(Exception):
         self.reason = reason
 
 
+class FixupFails(Exception):
+    """A fix-up cannot be made to the commit: the commit cannot be tried. `said`: git's words."""
+
+    def __init__(self, name: str, said: str) -> None:
+        lines = [line for line in said.splitlines() if line.strip()] or ["git does not say why"]
+        first = next((line for line in lines if line.startswith(("error:", "fatal:"))), lines[0])
+        super().__init__(f"{name} does not apply: {first.removeprefix('error: ').removeprefix('fatal: ')}"[:2000])
+        self.name, self.said = name, said
+
+
 def fault_of(error: OSError, doing: str) -> NodeFault:
     """An operating system's error of our own work, such as a full disk, as a fault."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):

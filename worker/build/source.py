@@ -11,12 +11,14 @@ import hashlib
 import re
 import shutil
 import subprocess
+import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from worker.build import fixups
 from worker.contract import Source
 from worker.errors import NodeFault, fault_of
 
@@ -45,39 +47,62 @@ class Sources:
     timeout_s: float = 900.0
 
     def archive(self, source: Source, into: Path, stop: Stop) -> None:
-        """Writes the tree of the commit. Errors: NodeFault, Stopped."""
+        """Writes the tree of the commit, with its fix-ups. Errors: NodeFault, FixupFails, Stopped."""
         check(source, allow_file_repos=self.allow_file_repos)
         mirror = Path(source.mirror) if source.mirror else None
-        if mirror is not None and mirror.is_dir() and self._write(mirror, source.sha, into, stop) is None:
+        if mirror is not None and mirror.is_dir() and self._write(mirror, source, into, stop) is None:
             return
         with self._locked(source.repo, stop) as cache:
             self._write_from_cache(cache, source, into, stop)
 
     def _write_from_cache(self, cache: Path, source: Source, into: Path, stop: Stop) -> None:
-        if self._write(cache, source.sha, into, stop) is None:
+        if self._write(cache, source, into, stop) is None:
             return
+        needed = [source.sha, *(fixup.cherry_pick for fixup in source.fixups if fixup.cherry_pick)]
         # Not every server hands out a commit by its name, so all heads, tags and pull requests are the second way.
-        for wanted in ([source.sha], ["+refs/*:refs/remotes/origin/*"]):
+        for wanted in (needed, ["+refs/*:refs/remotes/origin/*"]):
             fetched = self._git(
                 ["--git-dir", str(cache), "fetch", "--no-tags", "--quiet", "--", source.repo, *wanted], stop
             )
             if fetched is None:
-                why = self._write(cache, source.sha, into, stop)
+                why = self._write(cache, source, into, stop)
                 if why is None:
                     return
                 fetched = why
+        what = f"commit {source.sha}" if len(needed) == 1 else f"commits {', '.join(needed)}"
         raise NodeFault(
             "source",
-            f"commit {source.sha} could not be brought here from {redacted(source.repo)}: {redacted(fetched or '')}",
+            f"{what} could not be brought here from {redacted(source.repo)}: {redacted(fetched or '')[-2000:]}",
             "Check that the node may read the repository, and that the commit is still in it.",
         )
 
-    def _write(self, repository: Path, sha: str, into: Path, stop: Stop) -> str | None:
-        """None when written, else what git said."""
+    def _write(self, repository: Path, source: Source, into: Path, stop: Stop) -> str | None:
+        """None when written, else what git said. Errors: FixupFails."""
         # A repository of ours stands in for the real one, so that neither its settings count nor its `export-ignore`:
         # the tree must be what a checkout would hold.
         env = {"GIT_DIR": str(self._stand_in(stop)), "GIT_OBJECT_DIRECTORY": str(repository / "objects")}
-        return self._git(["archive", "--format=tar", sha], stop, into=into, env=env)
+        if source.fixups:
+            return self._write_fixed(repository, source, into, stop, env)
+        return self._git(["archive", "--format=tar", source.sha], stop, into=into, env=env)
+
+    def _write_fixed(
+        self, repository: Path, source: Source, into: Path, stop: Stop, env: Mapping[str, str]
+    ) -> str | None:
+        with tempfile.TemporaryDirectory(dir=into.parent, prefix="fixed-") as folder:
+            scratch = Path(folder)
+            env = {**env, **fixups.environment(repository, scratch)}
+
+            def git(arguments: list[str], *, into: Path | None = None, date: str | None = None) -> str | None:
+                dates = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date} if date else {}
+                return self._git(arguments, stop, into=into, env={**env, **dates})
+
+            try:
+                fixed = fixups.commit(git, scratch, source)
+            except fixups.Missing as missing:
+                return str(missing)
+            except OSError as error:
+                raise fault_of(error, "making the fix-ups") from error
+            return git(["archive", "--format=tar", fixed], into=into)
 
     def _stand_in(self, stop: Stop) -> Path:
         path = self.folder / "stand-in.git"
@@ -148,7 +173,7 @@ class Sources:
         stop.check()
         if process.returncode and "No space left on device" in said:
             raise NodeFault(
-                "disk-full", f"no space left on the node while git worked: {said}", "Free space in work_dir."
+                "disk-full", f"no space left on the node while git worked: {said[-2000:]}", "Free space in work_dir."
             )
         return (said or f"git ended with {process.returncode}") if process.returncode else None
 
@@ -162,13 +187,19 @@ def _said(process: subprocess.Popen[bytes], timeout_s: float) -> str:
         raise NodeFault(
             "source", f"git took longer than {timeout_s:.0f} s", "Look at the network of the node."
         ) from None
-    return said.decode("utf-8", "replace").strip()[-2000:]
+    return said.decode("utf-8", "replace").strip()[-20_000:]
 
 
 def check(source: Source, *, allow_file_repos: bool) -> None:
     """Errors: NodeFault for what must not reach git."""
     if not _SHA.fullmatch(source.sha):
         raise NodeFault("order", f"{source.sha!r} is no full SHA", "A full SHA has 40 hexadecimal digits.")
+    for fixup in source.fixups:
+        if (fixup.cherry_pick is None) == (fixup.patch is None):
+            raise NodeFault("order", f"{fixup.name} is neither a commit nor a patch", "")
+        if fixup.cherry_pick is not None and not _SHA.fullmatch(fixup.cherry_pick):
+            message = f"{fixup.name} picks {fixup.cherry_pick!r}, which is no full SHA"
+            raise NodeFault("order", message, "A full SHA has 40 hexadecimal digits.")
     repo = source.repo
     if not repo or repo.startswith("-") or any(ord(sign) < 32 for sign in repo):
         raise NodeFault("order", f"{repo!r} is no repository", "Give a URL.")

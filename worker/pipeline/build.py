@@ -11,8 +11,10 @@ from typing import Any
 from worker import contract, observe
 from worker.build import wheels
 from worker.contract import BuildOrder
-from worker.errors import NodeFault
+from worker.errors import FixupFails, NodeFault
+from worker.pipeline.fixups import refused
 from worker.pipeline.runs import BUILD_LINES, Run, Site, Task, Wanted, cache, execute, outcome
+from worker.run.logs import append
 from worker.run.sandbox import Sandbox
 from worker.run.stop import Stop
 
@@ -21,16 +23,21 @@ def build(site: Site, order: BuildOrder, stop: Stop) -> dict[str, Any]:
     """What a BuildResult says besides whose it is. Errors: NodeFault, Stopped."""
     began, sandbox = time.time(), site.sandbox(order.sandbox)
     with site.job(f"build-{order.key}.{order.attempt}", sandbox) as job:
-        site.sources.archive(order.source, job.inputs / "tree.tar", stop)
+        path = f"logs/{order.key}.{order.attempt}.log"
+        try:
+            site.sources.archive(order.source, job.inputs / "tree.tar", stop)
+        except FixupFails as error:
+            unfit = refused(site, job, error, path, began)
+            return {"failure": unfit, "log": unfit.log}
         labels = {"kind": "build", "build": order.key}
         task = Task(order, {"build": order.command}, labels, began, _cache(site, order, sandbox))
         run = execute(site, job, sandbox, task, stop)
-        wanted = Wanted(f"logs/{order.key}.{order.attempt}.log", "build", lines=BUILD_LINES)
+        wanted = Wanted(path, "build", lines=BUILD_LINES)
         if run.exit_status == 0:
             try:
                 found = wheels.take(job.out / "wheels", job.inputs)
             except wheels.NoWheel as none:
-                _append(run.log.path, str(none))
+                append(run.log.path, f"firstbad: {none}")
             else:
                 return {"wheel": keep(site, order, found), "log": outcome(site, run, wanted).log}
         _check(run, order.limits.timeout_s)
@@ -61,10 +68,3 @@ def _check(run: Run, timeout_s: float) -> None:
     if run.overdue or (run.inside is not None and run.inside.timed_out):
         message = f"the build took longer than {timeout_s:.0f} s"
         raise NodeFault("build-timeout", message, "Allow it more time, or use a faster node.")
-
-
-def _append(log: Path, text: str) -> None:
-    now = time.time()
-    stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"
-    with log.open("a", encoding="utf-8") as file:
-        file.write(f"{stamp} firstbad: {text}\n")

@@ -6,8 +6,9 @@ import time
 
 from worker.build import wheels
 from worker.contract import Outcome, Phase, ProbeOrder
-from worker.errors import NodeFault
+from worker.errors import FixupFails, NodeFault
 from worker.pipeline.environment import NotInstalled, Probe, Supply, check_installer, supplied
+from worker.pipeline.fixups import refused
 from worker.pipeline.runs import Site, Task, Wanted, execute, outcome
 from worker.run.job import Job
 from worker.run.stop import Stop
@@ -17,7 +18,10 @@ def probe(site: Site, order: ProbeOrder, stop: Stop) -> Outcome:
     """Errors: NodeFault, Stopped."""
     began, sandbox = time.time(), site.sandbox(order.sandbox)
     with site.job(f"{order.probe}.{order.attempt}", sandbox) as job:
-        wheel = _fetch(site, order, job, stop)
+        try:
+            wheel = _fetch(site, order, job, stop)
+        except FixupFails as error:
+            return refused(site, job, error, f"logs/{order.probe}.{order.attempt}.log", began)
         about = Probe(site, order, sandbox, job, began)
         try:
             with supplied(about, job.inputs / wheel if wheel else None, stop) as supply:

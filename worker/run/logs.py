@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,14 @@ class KeptLog:
     path: Path
     bytes: int
     cut: bool
+
+
+def append(log: Path, *lines: str) -> None:
+    """Writes lines of ours, with the time stamp of now."""
+    now = time.time()
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"
+    with log.open("a", encoding="utf-8", errors="replace") as file:
+        file.writelines(f"{stamp} {line}\n" for line in lines)
 
 
 def assemble(job: Job, total: int | None, cap: int) -> KeptLog:
