@@ -133,11 +133,17 @@ def cancel(tx: Transaction, build: Build, now: datetime) -> tuple[Build, ...]:
     return ended(tx, replace(build, state=moved(build.state, BuildState.CANCELLED), finished_at=now), now)
 
 
-def lose(tx: Transaction, key: str) -> None:
+def drop(tx: Transaction, build: Build, now: datetime) -> None:
+    """Takes its wheel out of the store; who wants it builds it again. The caller holds its lock."""
+    tx.save_build(replace(build, state=moved(build.state, BuildState.EVICTED)))
+    tx.post(Message("remove", f"remove:{build.wheel_path}", {"path": build.wheel_path or ""}), now)
+
+
+def lose(tx: Transaction, key: str, now: datetime) -> None:
     """Its wheel is not in the store as it was: nothing is to stand on it any more."""
     build = tx.build(key, lock=True)
     if build is not None and build.state is BuildState.BUILT:
-        tx.save_build(replace(build, state=moved(build.state, BuildState.EVICTED)))
+        drop(tx, build, now)
 
 
 def needed(tx: Transaction, build: Build) -> bool:

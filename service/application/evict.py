@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import datetime
 
+from service.application import builds
 from service.application.ports import Kept, Transaction
-from service.domain.bisection import Message
-from service.domain.lifecycle import BuildState, moved
+from service.domain.lifecycle import BuildState
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +41,4 @@ def _remove(tx: Transaction, wheel: Kept, now: datetime) -> None:
     # It may have been asked for since it was read: whoever asks holds this lock, and notes when.
     if build is None or build.state is not BuildState.BUILT or build.used_at != wheel.used_at:
         return
-    tx.save_build(replace(build, state=moved(build.state, BuildState.EVICTED)))
-    path = build.wheel_path or ""
-    tx.post(Message("remove", f"remove:{path}", {"path": path}), now)
+    builds.drop(tx, build, now)

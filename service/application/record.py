@@ -100,7 +100,7 @@ def build_ended(tx: Transaction, report: BuildReport, now: datetime) -> frozense
     if build is None or build.attempt != report.attempt or build.state not in _IN_WORK:
         return frozenset()
     if report.base_lost and build.base_key is not None:
-        builds.lose(tx, build.base_key)
+        builds.lose(tx, build.base_key, now)
     build = replace(build, node=report.node, seconds=report.seconds, log=report.log)
     build = replace(build, origin=report.origin, notes=report.notes)
     if report.fault is not None:
