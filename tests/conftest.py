@@ -24,6 +24,9 @@ PARTS: Mapping[str, Callable[[], bool]] = {
         bool(shutil.which("docker")) and not subprocess.run(["docker", "info"], capture_output=True).returncode
     ),
     "registry": lambda: shutil.which("docker-registry") is not None,
+    "ccache": lambda: shutil.which("ccache") is not None,
+    "cmake": lambda: shutil.which("cmake") is not None,
+    "sccache": lambda: shutil.which("sccache") is not None,
     "bwrap": lambda: shutil.which("bwrap") is not None,
     "unshare": lambda: shutil.which("unshare") is not None,
     "root": lambda: os.geteuid() == 0,

@@ -316,7 +316,18 @@ def make_pipeline(settings: Settings) -> Pipeline:
     passed = settings.passed_env()
     files = files_of(passed, hidden)
     return Pipeline(
-        Site(settings.node, settings.work_dir, store, sources, sandboxes, trash, environments, passed, files)
+        Site(
+            settings.node,
+            settings.work_dir,
+            store,
+            sources,
+            sandboxes,
+            trash,
+            environments,
+            passed,
+            files,
+            settings.compiler_cache,
+        )
     )
 
 

@@ -35,7 +35,16 @@ def test_only_named_variables_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"slots": 0}, {"sandboxes": "vm"}, {"roles": "test"}, {"roles": ""}, {"sandbox_uid": 0}, {"node": ""}]
+    "wrong",
+    [
+        {"slots": 0},
+        {"sandboxes": "vm"},
+        {"roles": "test"},
+        {"roles": ""},
+        {"sandbox_uid": 0},
+        {"node": ""},
+        {"compiler_cache": "all"},
+    ],
 )
 def test_what_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):

@@ -33,6 +33,7 @@ class Site:
     """What this node works with. `sandboxes`: by kind, those that are allowed.
 
     `passed_env`: variables of the node for runs with a network. `files`: those of the node that are shown to them.
+    `compiler_cache`: the most that the compiler cache of one repository's builds may hold, as "5G".
     """
 
     node: str
@@ -44,6 +45,7 @@ class Site:
     environments: Environments
     passed_env: Mapping[str, str] = field(default_factory=dict)
     files: tuple[Path, ...] = ()
+    compiler_cache: str = "5G"
 
     def sandbox(self, wanted: contract.Sandbox) -> Sandbox:
         found = self.sandboxes.get(wanted.kind)
@@ -73,6 +75,8 @@ class Task:
     cache: Path | None = None
     environment: Path | None = None
     prepares: bool = False
+    #: Beside the order's own.
+    env: Mapping[str, str] = field(default_factory=dict)
 
 
 def cache(site: Site, name: str, sandbox: Sandbox) -> Path:
@@ -105,7 +109,8 @@ def execute(site: Site, job: Job, sandbox: Sandbox, task: Task, stop: Stop) -> R
 def _errand(site: Site, place: str, task: Task) -> Errand:
     order, limits = task.order, task.order.limits
     network = order.sandbox.network != "none"
-    env = {**(site.passed_env if network else {}), "FIRSTBAD_COMMIT": order.source.sha, **_checked_env(order.env)}
+    passed = site.passed_env if network else {}
+    env = {**passed, "FIRSTBAD_COMMIT": order.source.sha, **_checked_env(order.env), **task.env}
     if "build" in task.work:
         env["FIRSTBAD_OUT"] = f"{place}/out/wheels"
     return Errand(
@@ -113,6 +118,7 @@ def _errand(site: Site, place: str, task: Task) -> Errand:
             **task.work,
             "python": order.sandbox.python,
             "offline": not network,
+            "compiler_cache": {"size": site.compiler_cache, "own_path": "PATH" in order.env} if task.cache else None,
             "timeout_s": limits.timeout_s,
             "log_cap_bytes": limits.log_cap_bytes,
         },
@@ -145,6 +151,13 @@ class Run:
     @property
     def exit_status(self) -> int | None:
         return self.inside.exit_status if self.inside is not None and self.inside.fault is None else None
+
+    def check(self) -> None:
+        """Errors: NodeFault, when what was asked for did not come to its end, good or bad."""
+        if self.inside is not None and self.inside.fault is not None:
+            raise self.fault()
+        if self.inside is None and not (self.overdue or self.ran.out_of_memory):
+            raise NodeFault("sandbox", f"the sandbox ended before its work did: {self.said}", "See the node's log.")
 
     def phases(self) -> tuple[Phase, ...]:
         """With times since the order was taken; unpacking belongs to the fetch."""
@@ -181,10 +194,7 @@ class Wanted:
 def outcome(site: Site, run: Run, wanted: Wanted) -> Outcome:
     """The facts of a run, its log stored. Errors: NodeFault."""
     inside = run.inside
-    if inside is not None and inside.fault is not None:
-        raise run.fault()
-    if inside is None and not (run.overdue or run.ran.out_of_memory):
-        raise NodeFault("sandbox", f"the sandbox ended before its work did: {run.said}", "See the node's log.")
+    run.check()
     site.store.put(run.log.path, wanted.path)
     with run.log.path.open("rb") as text:
         last_lines = observe.last_lines(text, wanted.lines)

@@ -1,4 +1,4 @@
-# ruff: noqa: PTH105, PTH108, PTH110, PTH112, PTH118, PTH119, PTH123, PTH208 (see __init__)
+# ruff: noqa: PTH105, PTH108, PTH110, PTH112, PTH118, PTH119, PTH120, PTH123, PTH208 (see __init__)
 """The order's phases, from unpacking to the script or the check, and the outcome."""
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ class Phases:
     def reproduce(self, shell: list[str]) -> Status:
         if self.order.get("build") is not None:
             self.run.enter("build")
+            self.use_compiler_cache()
             return self.run.call([*shell, "-c", self.order["build"]], self.tree)
         if self.order.get("script") is not None:
             self.run.enter("script")
@@ -74,6 +75,16 @@ class Phases:
         from .server import serve
 
         return serve(self.run, shell, self.tree)
+
+    def use_compiler_cache(self) -> None:
+        wanted, path = self.order.get("compiler_cache"), self.run.env["PATH"]
+        has = {name: tool(name, path) is not None for name in ("ccache", "sccache")}
+        if wanted is None or not any(has.values()):
+            return
+        from .compilers import cached
+
+        found = cached(self.run.env, os.path.dirname(self.work), wanted["size"], has, wanted["own_path"])
+        self.run.env.update(found)
 
     def unpack(self, archive: str) -> None:
         tar = tool("tar", self.run.env["PATH"])
