@@ -26,7 +26,7 @@ def main():
 
 
 def wheel_of(name: str, version: str, requires: Sequence[str] = (), *, code: str = CODE) -> tuple[str, bytes]:
-    """Its file's name and content: one module, and a script of the same name that imports what it is told to."""
+    """Its file's name and content: one module, a script of the same name that imports what it is told to, a program."""
     info, made = f"{name}-{version}.dist-info", io.BytesIO()
     metadata = [f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"]
     files = {
@@ -34,6 +34,7 @@ def wheel_of(name: str, version: str, requires: Sequence[str] = (), *, code: str
         f"{info}/METADATA": "".join([*metadata, *(f"Requires-Dist: {each}\n" for each in requires)]),
         f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         f"{info}/entry_points.txt": f"[console_scripts]\n{name} = {name}:main\n",
+        f"{name}-{version}.data/scripts/{name}-tool": "#!/bin/sh\necho a tool\n",
     }
     files[f"{info}/RECORD"] = "".join(f"{each},,\n" for each in [*files, f"{info}/RECORD"])
     with zipfile.ZipFile(made, "w") as archive:

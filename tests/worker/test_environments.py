@@ -54,9 +54,15 @@ class Case:
         return {"wheel": stored, "wheel_sha256": store.put(path, stored)}
 
     def order(self, script: str = VERSION_OF_DEP, requires: Sequence[str] = ("dep",), **changed: Any) -> ProbeOrder:
-        wanted = {"as_of": THEN, "network": "bridge", **changed.pop("dependencies", {})}
+        told = changed.pop("dependencies", {})
+        wanted = {"as_of": THEN, "network": "bridge", **(told or {})}
         env = {"UV_INDEX_URL": self.url, "UV_HTTP_RETRIES": "0", **changed.pop("env", {})}
-        values = {"dependencies": Dependencies(**wanted), "env": env, **self.wheel(requires), **changed}
+        values = {
+            "dependencies": Dependencies(**wanted) if told is not None else None,
+            "env": env,
+            **self.wheel(requires),
+            **changed,
+        }
         return self.bench.order(script, **values)
 
     def probe(self, *arguments: Any, **changed: Any) -> Any:
@@ -138,7 +144,9 @@ def test_commits_with_the_same_requirements_share_what_was_prepared_once(case: C
     first, second = case.outcome(), case.outcome(source=case.bench.source(1))
     assert first.dependencies == second.dependencies
     assert case.index.resolved("dep") == 1
-    assert len(case.kept()) == 1
+    (kept,) = case.kept()
+    # What cannot be written in a run is compiled before.
+    assert list(kept.rglob("dep.*.pyc")) != []
 
 
 def test_two_at_once_prepare_once(case: Case) -> None:
@@ -188,6 +196,10 @@ def test_the_wheel_under_test_counts_before_a_dependencys_copy_of_it(case: Case)
 def test_a_dependencys_script_sees_the_wheel_under_test(case: Case) -> None:
     assert case.said("echo begins; dep tested dep")[1].split()[1].endswith("/work/venv" + site_of("tested.py"))
     assert case.said("echo begins; dep tested dep")[2].split()[1].endswith("/env" + site_of("dep.py"))
+
+
+def test_a_dependencys_program_is_found(case: Case) -> None:
+    assert case.said("dep-tool") == ["a tool"]
 
 
 def site_of(file: str) -> str:
@@ -271,8 +283,18 @@ def test_a_name_that_no_server_has_is_the_nodes_fault(process_case: Case) -> Non
 
 def test_an_index_that_never_answers_is_the_nodes_fault(process_case: Case) -> None:
     process_case.index.open.clear()
-    fault = process_case.probe(limits={"timeout_s": 3.0}).fault
-    assert fault is not None and fault.kind == "registry" and "3 s" in fault.message
+    fault = process_case.probe(env={"UV_HTTP_TIMEOUT": "1"}).fault
+    assert fault is not None and fault.kind == "registry" and "timed out" in fault.message
+
+
+def test_a_preparation_that_takes_too_long_is_the_nodes_fault(process_case: Case) -> None:
+    site = process_case.bench.pipeline.site
+    hasty = dataclasses.replace(site.environments, timeout_s=2.0)
+    process_case.bench.pipeline = Pipeline(dataclasses.replace(site, environments=hasty))
+    process_case.index.open.clear()
+    fault = process_case.probe().fault
+    assert fault is not None and fault.kind == "registry" and "2 s" in fault.message
+    assert process_case.kept() == []
 
 
 def test_an_index_without_dates_is_a_fault_that_says_what_to_do(process_case: Case) -> None:
@@ -280,6 +302,11 @@ def test_an_index_without_dates_is_a_fault_that_says_what_to_do(process_case: Ca
     fault = process_case.probe().fault
     assert fault is not None and fault.kind == "no-upload-dates" and "as_of: today" in fault.advice
     assert process_case.said(dependencies={"as_of": None}) == ["2.0"]
+
+
+def test_a_time_that_is_none_is_a_fault(process_case: Case) -> None:
+    fault = process_case.probe(dependencies={"as_of": "--help"}).fault
+    assert fault is not None and fault.kind == "order" and "--help" in fault.message
 
 
 def test_constraints_that_are_none_are_a_fault(process_case: Case) -> None:
@@ -352,6 +379,49 @@ def test_what_the_sandbox_lacks_is_said(case: Case) -> None:
     outcome = case.outcome("true", ["dep", "other; python_version < '3'"], dependencies={"network": "none"})
     assert (outcome.ended_in, outcome.exit_status) == ("install", 1)
     assert "has no dep," in outcome.log.last_lines[-1]
+
+
+def test_a_run_with_a_network_and_nothing_said_of_dependencies_gets_them_itself(process_case: Case) -> None:
+    outcome = process_case.outcome(dependencies=None, network="bridge")
+    assert outcome.log.last_lines[-1] == outcome.dependencies["dep"] == "2.0"
+    assert process_case.kept() == []
+    process_case.index.status = 503
+    fault = process_case.probe(dependencies=None, network="bridge").fault
+    assert fault is not None and fault.kind == "registry"
+
+
+INNER = """
+set -e
+python3 -m venv --without-pip /opt/venv
+folder=$(echo /opt/venv/lib/python3*/site-packages)
+mkdir $folder/inner-3.0.dist-info
+echo 'VERSION = "3.0"' > $folder/inner.py
+printf '#!/opt/venv/bin/python3\\nimport inner, tested; print(inner.VERSION, tested.VERSION)\\n' > /opt/venv/bin/inner
+chmod +x /opt/venv/bin/inner
+"""
+
+
+@pytest.fixture
+def image_of_a_venv(docker_image: str) -> Iterator[str]:
+    """Its python3 is that of a virtual environment, which has a package of its own."""
+    name, container = f"firstbad-test-venv:{os.getpid()}", f"firstbad-test-venv-{os.getpid()}"
+    subprocess.run(["docker", "run", "--name", container, docker_image, "sh", "-c", INNER], check=True)
+    path = "ENV PATH=/opt/venv/bin:/usr/local/bin:/usr/bin:/bin"
+    subprocess.run(["docker", "commit", "--change", path, container, name], check=True, capture_output=True)
+    yield name
+    subprocess.run(["docker", "rm", container], capture_output=True)
+    subprocess.run(["docker", "rmi", "--force", name], capture_output=True)
+
+
+def test_what_an_image_has_in_a_virtual_environment_is_seen_too(
+    image_of_a_venv: str, tmp_path: Path, repository: tuple[Path, tuple[str, ...]], index: Index
+) -> None:
+    sandbox = Sandbox(kind="docker", image=image_of_a_venv)
+    case = Case(Bench(pipeline(tmp_path), *repository, sandbox), index, gateway())
+    outcome = case.outcome("inner", ["inner"], dependencies={"network": "none"})
+    assert outcome.log.last_lines[-1] == "3.0 1.0"
+    assert outcome.dependencies["inner"] == "3.0"
+    assert case.outcome("inner; dep").log.last_lines[-2] == "3.0 1.0"
 
 
 @pytest.fixture(params=["none", "of another system"])

@@ -356,7 +356,7 @@ def test_outputs_that_are_links_or_pipes_are_not_followed(bench: Bench) -> None:
 def test_an_outcome_that_the_script_wrote_is_not_believed(bench: Bench) -> None:
     forged = (
         '{"exit_status": 0, "signal": null, "timed_out": false, "fault": null, "ended_in": "script", "ready": null,'
-        ' "phases": [], "began": 0, "bytes": 0, "failure_seen": null, "facts": {}, "python": "3"}'
+        ' "phases": [], "began": 0, "bytes": 0, "failure_seen": null, "facts": {}, "python": "3", "installed": {}}'
     )
     result = bench.probe(f"cd /firstbad/out; rm outcome.new; echo '{forged}' > outcome.json; exit 3")
     assert result.outcome is None

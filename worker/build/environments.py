@@ -87,11 +87,15 @@ def _applies(requirement: Requirement, python: str | None) -> bool:
 
 @dataclass(frozen=True)
 class Environments:
-    """`most`: those beyond that number go, the least recently used first. `throw`: takes a folder away."""
+    """`most`: those beyond that number go, the least recently used first. `throw`: takes a folder away.
+
+    `timeout_s`: how long preparing one may take.
+    """
 
     folder: Path
     most: int
     throw: Callable[[Path], None]
+    timeout_s: float = 3600.0
 
     @contextlib.contextmanager
     def using(self, key: str, prepare: Callable[[Path], None], stop: Stop) -> Iterator[Path]:

@@ -92,7 +92,12 @@ def supplied(probe: Probe, wheel: Path | None, stop: Stop) -> Iterator[Supply]:
 
 
 def _key(probe: Probe, wanted: Dependencies, needed: tuple[Requirement, ...]) -> str:
+    """Errors: NodeFault."""
     order = probe.order
+    try:
+        datetime.fromisoformat(wanted.as_of or "2000-01-01")
+    except ValueError as error:
+        raise NodeFault("order", f"dependencies as of {wanted.as_of!r}: {error}", "Give a date and time.") from error
     return Wanted(
         repo=order.source.repo,
         stands_on=f"{probe.sandbox.kind} {probe.sandbox.stands_on(order.sandbox.image)} {order.sandbox.python}",
@@ -108,9 +113,10 @@ def _key(probe: Probe, wanted: Dependencies, needed: tuple[Requirement, ...]) ->
 def _prepare(probe: Probe, wanted: Dependencies, needed: tuple[Requirement, ...], folder: Path, stop: Stop) -> None:
     """Errors: NodeFault, Stopped, NotInstalled, OSError."""
     site, sandbox = probe.site, probe.sandbox
-    # What is shared is prepared for this probe, with its limits, but in the network that dependencies have.
+    # As the probe runs, but in the network and in the time that dependencies have.
     there = probe.order.sandbox.model_copy(update={"network": wanted.network})
-    order = probe.order.model_copy(update={"sandbox": there})
+    limits = probe.order.limits.model_copy(update={"timeout_s": site.environments.timeout_s})
+    order = probe.order.model_copy(update={"sandbox": there, "limits": limits})
     if sandbox.uid is not None:
         os.chown(folder, sandbox.uid, sandbox.uid)
     with site.job(f"environment-{uuid.uuid4().hex}", sandbox) as job:
@@ -140,13 +146,13 @@ def _check(site: Site, probe: Probe, run: Run) -> None:
     """Errors: NodeFault, NotInstalled."""
     if run.exit_status == 0:
         return
-    order, timeout_s = probe.order, probe.order.limits.timeout_s
+    order = probe.order
     failed = runs.outcome(site, run, runs.Wanted(f"logs/{order.probe}.{order.attempt}.log", "environment"))
     if run.ran.out_of_memory:
         raise NodeFault("out-of-memory", "installing dependencies was killed for memory", "Allow the run more memory.")
     if failed.timed_out:
-        message = f"installing dependencies took longer than {timeout_s:.0f} s"
-        raise NodeFault("registry", message, "Look at the package index, or allow the run more time.")
+        message = f"installing dependencies took longer than {site.environments.timeout_s:.0f} s"
+        raise NodeFault("registry", message, "Look at the index, or set FIRSTBAD_ENVIRONMENT_TIMEOUT_S of this node.")
     check_installer(run)
     before = run.began - probe.began
     phases = (
