@@ -11,7 +11,7 @@ import hashlib
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -116,26 +116,37 @@ def _with_executable(attributes: int, executable: bool) -> int:
 
 def _copy(base: zipfile.ZipFile, out: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
     """Copies the compressed bytes. `entry`: the base's, still with the place that it has there."""
-    source, target = cast(BinaryIO, base.fp), cast(BinaryIO, out.fp)
-    source.seek(entry.header_offset)
-    header = source.read(_LOCAL_HEADER)
-    name_bytes, extra_bytes = struct.unpack("<HH", header[26:30])
-    source.seek(name_bytes + extra_bytes, 1)
+    target = cast(BinaryIO, out.fp)
+    pieces = raw(base, copy.copy(entry))
     target.seek(out.start_dir)
     entry.header_offset = out.start_dir
     entry.flag_bits &= ~0x08  # the sizes stand in the header now, not behind the bytes
     entry.extra = b"" if _has_zip64(entry.extra) else entry.extra
     target.write(entry.FileHeader())
-    left = entry.compress_size
-    while left > 0:
-        piece = source.read(min(left, _PIECE))
-        if not piece:
-            raise CannotOverlay(f"{entry.filename} of the base wheel ends too early")
+    for piece in pieces:
         target.write(piece)
-        left -= len(piece)
     out.filelist.append(entry)
     out.NameToInfo[entry.filename] = entry
     out.start_dir = target.tell()
+
+
+def raw(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[bytes]:
+    """The member's bytes as they lie in the file. Errors: zipfile.BadZipFile."""
+    source = cast(BinaryIO, archive.fp)
+    source.seek(entry.header_offset)
+    header = source.read(_LOCAL_HEADER)
+    if len(header) < _LOCAL_HEADER or not header.startswith(b"PK\x03\x04"):
+        raise zipfile.BadZipFile(f"{entry.filename!r} does not begin where it should")
+    name_bytes, extra_bytes = struct.unpack("<HH", header[26:30])
+    at = entry.header_offset + _LOCAL_HEADER + name_bytes + extra_bytes
+    left = entry.compress_size
+    while left > 0:
+        source.seek(at)
+        piece = source.read(min(left, _PIECE))
+        if not piece:
+            raise zipfile.BadZipFile(f"{entry.filename!r} ends too early")
+        yield piece
+        at, left = at + len(piece), left - len(piece)
 
 
 def _has_zip64(extra: bytes) -> bool:

@@ -1,25 +1,34 @@
-"""What a build must leave: exactly one wheel, validly named, whose members unpack nowhere but where they should."""
+"""What is taken for a wheel: validly named, of the right package, unpacking nowhere but where it should."""
 
 from __future__ import annotations
 
 import os
 import stat
 import zipfile
+import zlib
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
+from worker.build.wheel_files import DAMAGED, raw
 from worker.errors import fault_of
 
 MEMBERS = 200_000
+#: Of all members together, unpacked.
+UNPACKED_BYTES = 16 * 1024**3
+PIECE = 1024 * 1024
 
 
 class NoWheel(Exception):
     """The commit does not build: what was left, and why that is no wheel."""
 
 
-def take(folder: Path, into: Path) -> Path:
-    """Copies the one wheel in `folder`, which a sandbox wrote, to `into`, which none can write. Errors: NoWheel."""
+def take(folder: Path, into: Path, package: str | None = None) -> Path:
+    """Copies the one wheel in `folder`, which a sandbox wrote, to `into`, which none can write.
+
+    `package`: what it must be of. Errors: NoWheel.
+    """
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
@@ -29,7 +38,7 @@ def take(folder: Path, into: Path) -> Path:
         if len(names) != 1:
             left = "no wheel" if not names else f"{len(names)} wheels ({', '.join(map(ascii, names[:5]))})"
             raise NoWheel(f"the build left {left} in $FIRSTBAD_OUT; exactly one is needed")
-        check_name(names[0])
+        check_name(names[0], package)
         _copy(handle, names[0], into / names[0])
     finally:
         os.close(handle)
@@ -37,12 +46,16 @@ def take(folder: Path, into: Path) -> Path:
     return into / names[0]
 
 
-def check_name(name: str) -> None:
+def check_name(name: str, package: str | None = None) -> None:
     """Errors: NoWheel."""
     try:
-        parse_wheel_filename(name)
+        found, *_ = parse_wheel_filename(name)
     except InvalidWheelFilename as error:
         raise NoWheel(f"{name!r} is no name of a wheel: {error}") from error
+    if "/" in name or "\\" in name or "\0" in name:
+        raise NoWheel(f"{name!r} is no name of a wheel: it has a sign of a path")
+    if package is not None and found != canonicalize_name(package):
+        raise NoWheel(f"the wheel is of {found}, not of {canonicalize_name(package)}")
 
 
 def _copy(folder: int, name: str, into: Path) -> None:
@@ -62,12 +75,17 @@ def _copy(folder: int, name: str, into: Path) -> None:
 
 
 def check(wheel: Path) -> None:
-    """Errors: NoWheel for what is no wheel, or would unpack outside its place."""
+    """Errors: NoWheel for what is no wheel, or would unpack outside its place or to more than it says."""
     try:
         with zipfile.ZipFile(wheel) as archive:
-            members = archive.infolist()
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, UnicodeDecodeError) as error:
+            _check_members(wheel, archive.infolist())
+            for member in archive.infolist():
+                _check_content(archive, member)
+    except DAMAGED as error:
         raise NoWheel(f"{wheel.name} is no zip file: {error}") from error
+
+
+def _check_members(wheel: Path, members: list[zipfile.ZipInfo]) -> None:
     if len(members) > MEMBERS:
         raise NoWheel(f"{wheel.name} has {len(members)} members, more than {MEMBERS}")
     for member in members:
@@ -77,6 +95,11 @@ def check(wheel: Path) -> None:
         raise NoWheel(f"{wheel.name} holds no *.dist-info/METADATA")
     if len(set(names)) != len(names):
         raise NoWheel(f"{wheel.name} holds the same member twice")
+    unpacked = sum(member.file_size for member in members)
+    if unpacked > UNPACKED_BYTES:
+        raise NoWheel(f"{wheel.name} holds {unpacked} bytes, more than {UNPACKED_BYTES}")
+    if sum(member.compress_size for member in members) > wheel.stat().st_size:
+        raise NoWheel(f"{wheel.name} holds members that lie within each other")
 
 
 def _check_member(wheel: str, member: zipfile.ZipInfo) -> None:
@@ -85,3 +108,29 @@ def _check_member(wheel: str, member: zipfile.ZipInfo) -> None:
         raise NoWheel(f"{wheel} holds {name!r}, which leads outside of it")
     if stat.S_ISLNK(member.external_attr >> 16):
         raise NoWheel(f"{wheel} holds the link {name!r}")
+
+
+def _check_content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
+    """What is unpacked is what the entry says, of which zipfile takes the length on trust. Errors: those of DAMAGED."""
+    with archive.open(member) as content:  # compares the name with that before the bytes
+        if member.compress_type != zipfile.ZIP_DEFLATED:
+            while content.read(PIECE):
+                pass
+            return
+    size = checksum = 0
+    for piece in _unpacked(archive, member):
+        size, checksum = size + len(piece), zlib.crc32(piece, checksum)
+        if size > member.file_size:
+            break
+    if (size, checksum) != (member.file_size, member.CRC):
+        raise zipfile.BadZipFile(f"{member.filename!r} is not what its entry says")
+
+
+def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
+    unpacking = zlib.decompressobj(-zlib.MAX_WBITS)
+    for packed in raw(archive, member):
+        while packed and not unpacking.eof:
+            yield unpacking.decompress(packed, PIECE)
+            packed = unpacking.unconsumed_tail
+    if not unpacking.eof:
+        raise zipfile.BadZipFile(f"{member.filename!r} ends too early")

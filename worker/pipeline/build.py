@@ -1,10 +1,12 @@
-"""fetch -> build: a commit's wheel, in the store."""
+"""fetch -> build: a commit's wheel, in the store, by the cheapest of the ways that the order names."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,9 @@ from worker.build import wheels
 from worker.contract import BuildOrder
 from worker.errors import FixupFails, NodeFault
 from worker.pipeline.fixups import refused
+from worker.pipeline.ready import Build, Overlaying, copy_in, from_base, from_indexes
 from worker.pipeline.runs import BUILD_LINES, Run, Site, Task, Wanted, cache, execute, outcome
+from worker.run.job import Job
 from worker.run.logs import append
 from worker.run.sandbox import Sandbox
 from worker.run.stop import Stop
@@ -29,20 +33,53 @@ def build(site: Site, order: BuildOrder, stop: Stop) -> dict[str, Any]:
         except FixupFails as error:
             unfit = refused(site, job, error, path, began)
             return {"failure": unfit, "log": unfit.log}
-        labels = {"kind": "build", "build": order.key}
-        task = Task(order, {"build": order.command}, labels, began, _cache(site, order, sandbox))
-        run = execute(site, job, sandbox, task, stop)
-        wanted = Wanted(path, "build", lines=BUILD_LINES)
-        if run.exit_status == 0:
-            try:
-                found = wheels.take(job.out / "wheels", job.inputs)
-            except wheels.NoWheel as none:
-                append(run.log.path, f"firstbad: {none}")
-            else:
-                return {"wheel": keep(site, order, found), "log": outcome(site, run, wanted).log}
-        _check(run, order.limits.timeout_s)
-        failure = outcome(site, run, wanted)
-        return {"failure": failure, "log": failure.log}
+        under_way = Build(site, order, job, stop, [])
+        ready = from_indexes(under_way) or from_base(under_way, _overlaying(under_way, sandbox, began))
+        if ready is None:
+            made = _built(site, order, job, _run(site, order, job, sandbox, began, stop), path)
+        else:
+            made = {"wheel": keep(site, order, ready.wheel), "log": ready.log, "origin": ready.origin}
+        return {**made, "notes": tuple(under_way.notes)}
+
+
+def _run(site: Site, order: BuildOrder, job: Job, sandbox: Sandbox, began: float, stop: Stop) -> Run:
+    """The project's own way."""
+    task = Task(order, {"build": order.command}, _labels(order), began, _cache(site, order, order.command, sandbox))
+    return execute(site, job, sandbox, task, stop)
+
+
+def _overlaying(under_way: Build, sandbox: Sandbox, began: float) -> Overlaying:
+    """The project's own way to make a wheel of another one, in a job of its own: a build may follow."""
+    site, order = under_way.site, under_way.order
+
+    @contextlib.contextmanager
+    def run(command: str, wheel: Path) -> Iterator[tuple[Job, Run]]:
+        with site.job(f"build-{order.key}.{order.attempt}.overlay", sandbox) as job:
+            copy_in(job, under_way.tree, wheel)
+            env = {"FIRSTBAD_BASE": f"{sandbox.place(job)}/in/{wheel.name}"}
+            shared = _cache(site, order, command, sandbox)
+            task = Task(order, {"build": command}, _labels(order), began, shared, env=env)
+            yield job, execute(site, job, sandbox, task, under_way.stop)
+
+    return run
+
+
+def _built(site: Site, order: BuildOrder, job: Job, run: Run, path: str) -> dict[str, Any]:
+    wanted = Wanted(path, "build", lines=BUILD_LINES)
+    if run.exit_status == 0:
+        try:
+            found = wheels.take(job.out / "wheels", job.inputs, order.package)
+        except wheels.NoWheel as none:
+            append(run.log.path, f"firstbad: {none}")
+        else:
+            return {"wheel": keep(site, order, found), "log": outcome(site, run, wanted).log, "origin": "built"}
+    _check(run, order.limits.timeout_s)
+    failure = outcome(site, run, wanted)
+    return {"failure": failure, "log": failure.log}
+
+
+def _labels(order: BuildOrder) -> dict[str, str]:
+    return {"kind": "build", "build": order.key}
 
 
 def keep(site: Site, order: BuildOrder, wheel: Path) -> contract.Wheel:
@@ -51,9 +88,9 @@ def keep(site: Site, order: BuildOrder, wheel: Path) -> contract.Wheel:
     return contract.Wheel(name=wheel.name, path=path, bytes=size, sha256=site.store.put(wheel, path))
 
 
-def _cache(site: Site, order: BuildOrder, sandbox: Sandbox) -> Path:
+def _cache(site: Site, order: BuildOrder, command: str, sandbox: Sandbox) -> Path:
     """One installer's cache for a repository's builds by the same command; what another runs cannot prepare it."""
-    same = [order.source.repo, order.sandbox.model_dump(), order.command, order.env]
+    same = [order.source.repo, order.sandbox.model_dump(), command, order.env]
     digest = hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()
     return cache(site, digest[:24], sandbox)
 
