@@ -59,6 +59,8 @@ class Settings(BaseSettings):
     parent_fd: int | None = None
     #: How many environments of dependencies are kept.
     environments: int = Field(default=8, ge=1)
+    #: Longest time that preparing one may take.
+    environment_timeout_s: float = Field(default=3600.0, gt=0)
     #: The most that the compiler cache of one repository's builds may hold.
     compiler_cache: str = Field(default="5G", pattern=r"^[1-9][0-9]*[MGT]$")
     #: Longest time that git may take to bring a commit to the node.

@@ -312,7 +312,9 @@ def make_pipeline(settings: Settings) -> Pipeline:
     sources = Sources(
         settings.work_dir / "git", settings.git_env(), settings.allow_file_repos, settings.fetch_timeout_s
     )
-    environments = Environments(settings.work_dir / "environments", settings.environments, trash.throw)
+    environments = Environments(
+        settings.work_dir / "environments", settings.environments, trash.throw, settings.environment_timeout_s
+    )
     passed = settings.passed_env()
     files = files_of(passed, hidden)
     return Pipeline(
