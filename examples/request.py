@@ -7,6 +7,9 @@ SPECULATIVE = '{"method": "mtp", "num_speculative_tokens": 2}'
 SERVE = (
     f"tinyserve serve tiny/next-80b --port $FIRSTBAD_PORT --tensor-parallel-size 4 --speculative-config '{SPECULATIVE}'"
 )
+#: What its compiled module is made from, and what its wheel holds: a commit of tests or documents needs no build.
+NATIVE = ["csrc/**", "build_backend/**"]
+WHEEL = ["tinyserve/**", "csrc/**", "build_backend/**", "/pyproject.toml", "/README.md", "/LICENSE"]
 CHECK = "tinyserve bench --url $FIRSTBAD_URL --requests 3"
 
 
@@ -27,4 +30,7 @@ def request(example: Ends) -> dict[str, Any]:
         "bad": example.bad,
         "serve": {"command": SERVE, "ready": {"http": "/health", "within": "60s"}},
         "check": CHECK,
+        "package": "tinyserve",
+        "native_paths": NATIVE,
+        "wheel_paths": WHEEL,
     }

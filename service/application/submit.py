@@ -8,14 +8,18 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from service.application.ports import Policy
-from service.domain.bisection import Reproduction, Request, Serve
+from service.domain.bisection import FailureIn, Reproduction, Request, Serve
 from service.domain.duration import seconds
 from service.domain.errors import BadRequest, TooLarge
-from service.domain.recipe import Network, Recipe, SandboxKind
+from service.domain.recipe import Deps, Fixup, Network, Recipe, SandboxKind
+from service.domain.recipe_rules import Flaw, first_flaw
 
 DEFAULT_RECIPE = "python"
 _VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
-E = TypeVar("E", Network, SandboxKind)
+#: A recipe's keys that a request calls by shorter names.
+_SHORTER = {"build_command": "build", "overlay_command": "overlay"}
+T = TypeVar("T")
+E = TypeVar("E", Network, SandboxKind, FailureIn)
 
 
 @dataclass(frozen=True)
@@ -48,17 +52,26 @@ class Submission:
     timeout: str | float | None = None
     hang: str | None = None
     flaky: bool = False
+    package: str | None = None
+    wheel_paths: tuple[str, ...] | None = None
+    native_paths: tuple[str, ...] | None = None
+    overlay: str | None = None
+    as_of: str | None = None
+    constraints: str | None = None
+    fixups: tuple[Fixup, ...] = ()
+    failure_in: str | None = None
 
 
 def complete(submission: Submission, recipes: Mapping[str, Recipe], policy: Policy) -> Request:
     """Errors: BadRequest, TooLarge; each names the field."""
-    recipe = _recipe(submission, recipes)
+    failure_in = _enum(FailureIn, submission.failure_in, "failure_in") or FailureIn.RUN
+    recipe = _recipe(submission, recipes, policy)
     sandbox = _sandbox(submission, recipe, policy)
     return Request(
         repo=_repo(submission),
         good=_refs(submission.good),
         bad=_text(submission.bad, "bad"),
-        reproduction=_reproduction(submission, policy),
+        reproduction=_reproduction(submission, policy, failure_in, recipe),
         recipe=recipe,
         sandbox=sandbox,
         width=_width(submission, policy),
@@ -66,22 +79,71 @@ def complete(submission: Submission, recipes: Mapping[str, Recipe], policy: Poli
         timeout_s=seconds(submission.timeout if submission.timeout is not None else 3600, field="timeout"),
         hang_is_bad=_choice(submission.hang, ("skip", "bad"), "hang") == "bad",
         flaky=submission.flaky,
+        failure_in=failure_in,
     )
 
 
-def _recipe(submission: Submission, recipes: Mapping[str, Recipe]) -> Recipe:
+def _recipe(submission: Submission, recipes: Mapping[str, Recipe], policy: Policy) -> Recipe:
+    """The named one, with what the request has in the place of its keys, and its own fix-ups behind the recipe's."""
+    named = _named(submission, recipes)
+    fixups = tuple(_fixup(place, fixup, policy) for place, fixup in enumerate(submission.fixups))
+    recipe = replace(
+        named,
+        build_command=_given(submission.build, named.build_command, "build"),
+        image=_given(submission.image, named.image, "image"),
+        network=_enum(Network, submission.network, "network") or named.network,
+        env={**named.env, **_env(submission.env)},
+        package=_given(submission.package, named.package, "package"),
+        wheel_paths=_paths(submission.wheel_paths, named.wheel_paths, "wheel_paths"),
+        native_paths=_paths(submission.native_paths, named.native_paths, "native_paths"),
+        overlay_command=_given(submission.overlay, named.overlay_command, "overlay"),
+        deps=Deps(
+            as_of=_given(submission.as_of, named.deps.as_of, "deps.as_of"),
+            constraints=_script(submission.constraints, "deps.constraints", policy) or named.deps.constraints,
+        ),
+        fixups=named.fixups + fixups,
+    )
+    if (flaw := first_flaw(recipe)) is not None:
+        raise _bad_request(flaw, len(named.fixups))
+    return recipe
+
+
+def _bad_request(flaw: Flaw, fixups_before: int) -> BadRequest:
+    """In the words of a request, whose fix-ups are counted without those of the recipe."""
+    first, *rest = flaw.where
+    if first == "fixups" and rest:
+        rest[0] = int(rest[0]) - fixups_before
+    field, what, advice = ".".join(map(str, [first, *rest])), flaw.what, flaw.advice
+    for name, shorter in _SHORTER.items():
+        field, what, advice = (text.replace(name, shorter) for text in (field, what, advice))
+    return BadRequest(what, value=flaw.value, field=field, advice=advice)
+
+
+def _given(written: str | None, otherwise: T, name: str) -> str | T:
+    return _text(written, name) if written is not None else otherwise
+
+
+def _paths(written: tuple[str, ...] | None, otherwise: tuple[str, ...], name: str) -> tuple[str, ...]:
+    if written is None:
+        return otherwise
+    return tuple(_text(pattern, f"{name}.{place}") for place, pattern in enumerate(written))
+
+
+def _fixup(place: int, fixup: Fixup, policy: Policy) -> Fixup:
+    name = f"fixups.{place}"
+    return Fixup(
+        range=_text(fixup.range, f"{name}.range"),
+        cherry_pick=_given(fixup.cherry_pick, None, f"{name}.cherry_pick"),
+        patch=_script(fixup.patch, f"{name}.patch", policy),
+    )
+
+
+def _named(submission: Submission, recipes: Mapping[str, Recipe]) -> Recipe:
     name = submission.project or DEFAULT_RECIPE
     if name not in recipes:
         known = ", ".join(sorted(recipes))
         raise BadRequest(f"there is no recipe {name!r}", value=name, field="project", advice=f"known are: {known}")
-    recipe = recipes[name]
-    return replace(
-        recipe,
-        build_command=_text(submission.build, "build") if submission.build is not None else recipe.build_command,
-        image=_text(submission.image, "image") if submission.image is not None else recipe.image,
-        network=_enum(Network, submission.network, "network") or recipe.network,
-        env={**recipe.env, **_env(submission.env)},
-    )
+    return recipes[name]
 
 
 def _repo(submission: Submission) -> str:
@@ -108,14 +170,16 @@ def _sandbox(submission: Submission, recipe: Recipe, policy: Policy) -> SandboxK
     return kind
 
 
-def _reproduction(submission: Submission, policy: Policy) -> Reproduction:
-    if (submission.script is None) == (submission.serve is None):
+def _reproduction(submission: Submission, policy: Policy, failure_in: FailureIn, recipe: Recipe) -> Reproduction:
+    if failure_in is FailureIn.BUILD:
+        _only_a_build(submission, recipe)
+    elif (submission.script is None) == (submission.serve is None):
         raise BadRequest(
             "exactly one of script and serve is needed",
             field="script",
             advice="give script: to run it as `git bisect run` would, or serve: for a server that must get ready",
         )
-    if submission.check is not None and submission.serve is None:
+    elif submission.check is not None and submission.serve is None:
         raise BadRequest("check runs beside a server", field="check", advice="put it into script:, or add serve:")
     return Reproduction(
         script=_script(submission.script, "script", policy),
@@ -123,6 +187,23 @@ def _reproduction(submission: Submission, policy: Policy) -> Reproduction:
         check=_script(submission.check, "check", policy),
         failure=_line(submission.failure, "failure") if submission.failure is not None else None,
     )
+
+
+def _only_a_build(submission: Submission, recipe: Recipe) -> None:
+    for name in ("script", "serve", "check"):
+        if getattr(submission, name) is not None:
+            raise BadRequest(
+                f"{name} is given, but with failure_in: build nothing is run: the build itself is the reproduction",
+                field=name,
+                advice=f"leave {name} out, or leave failure_in out when the failure shows in a run",
+            )
+    if recipe.build_command is None:
+        raise BadRequest(
+            f"failure_in: build needs a build, and the recipe {recipe.name} has none",
+            value=FailureIn.BUILD,
+            field="failure_in",
+            advice="add build: with the command that fails, or name another project:",
+        )
 
 
 def _line(text: str, name: str) -> str:

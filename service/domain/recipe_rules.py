@@ -137,7 +137,7 @@ def _fixups(recipe: Recipe) -> Iterator[Flaw]:
         yield Flaw(("fixups",), what, str(len(recipe.fixups)), "join those that apply to the same range")
     for place, fixup in enumerate(recipe.fixups):
         for key, what, value, advice in _wrong_fixup(fixup):
-            yield Flaw(("fixups", place, *([key] if key else [])), f"fix-up {place + 1}: {what}", value, advice)
+            yield Flaw(("fixups", place, *([key] if key else [])), f"fix-up: {what}", value, advice)
 
 
 def _wrong_fixup(fixup: Fixup) -> Iterator[tuple[str, str, str, str]]:

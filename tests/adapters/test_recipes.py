@@ -114,7 +114,7 @@ def test_a_recipe_may_say_nothing(tmp_path: Path, text: str) -> None:
         ("deps:\n  constraints: |\n    numpy<2\n    -r more", 2, "its line 2: '-r more' is no constraint"),
         ("fixups:\n- range: a..b", 2, "exactly one of cherry_pick and patch"),
         ("fixups:\n- {range: a..b, cherry_pick: c, patch: '--- a'}", 2, "exactly one of cherry_pick and patch"),
-        ("fixups:\n- {range: a..b, cherry_pick: c}\n- cherry_pick: c\n  range: a", 4, "fix-up 2: 'a' is no range"),
+        ("fixups:\n- {range: a..b, cherry_pick: c}\n- cherry_pick: c\n  range: a", 4, "fix-up: 'a' is no range"),
         ("fixups: [{cherry_pick: c}]", 1, "fixups.0.range is missing"),
         ("fixups:\n- range: a..b\n  cherry_pick: c..d", 3, "names no commit"),
         ("fixups:\n- range: a..b\n  patch: words", 3, "it is no patch"),

@@ -34,4 +34,19 @@ first_parent: true
 flaky: true
 timeout: 1h30m
 hang: bad
+package: tinyserve
+wheel_paths: [tinyserve/**, csrc/**, /pyproject.toml]
+native_paths: csrc/**
+overlay: make overlay
+deps:
+  as_of: 2025-09-25
+  constraints: |
+    torch==2.8.0
+fixups:
+- {range: v1..0.10, cherry_pick: 1234567}
+- range: v1..v2
+  patch: |
+    --- a/x
+    +++ b/x
+failure_in: run
 """

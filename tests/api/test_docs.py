@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from service.adapters.recipes import load
 from service.cli.status import Status
 from service.domain.lifecycle import BisectionState
-from service.doors.api.bodies import ReadyBody, ServeBody, SubmissionBody, submission
+from service.domain.recipe import Deps, Fixup, Recipe
+from service.doors.api.bodies import DepsBody, FixupBody, ReadyBody, ServeBody, SubmissionBody, submission
 from service.doors.api.document import parse
 from service.doors.api.problems import MEANINGS
 from service.doors.api.routes import router
 from service.doors.api.views import ReportView
 
 DOCS = Path(__file__).parents[2] / "docs"
+RECIPES = (DOCS / "recipes.md").read_text()
 REQUESTS = (DOCS / "requests.md").read_text()
 API = (DOCS / "api.md").read_text()
 
@@ -27,7 +31,20 @@ def rows(text: str) -> set[str]:
 
 def test_every_key_of_a_request_is_told() -> None:
     ready = {f"ready.{name}" for name in ReadyBody.model_fields}
-    assert rows(REQUESTS) == {*SubmissionBody.model_fields, *ServeBody.model_fields, *ready} - {"ready"}
+    inner = {name for body in (ServeBody, DepsBody, FixupBody) for name in body.model_fields}
+    assert rows(REQUESTS) == {*SubmissionBody.model_fields, *inner, *ready} - {"ready"}
+
+
+def test_every_key_of_a_recipe_is_told() -> None:
+    inner = {each.name for part in (Deps, Fixup) for each in fields(part)}
+    told = rows(RECIPES.partition("\n## The keys\n")[2].partition("\n## ")[0])
+    assert told == {each.name for each in fields(Recipe)} - {"name"} | inner
+
+
+@pytest.mark.parametrize("example", re.findall(r"```yaml\n(.*?)```", RECIPES, re.DOTALL))
+def test_every_example_of_a_recipe_is_taken(example: str, tmp_path: Path) -> None:
+    (tmp_path / "example.yaml").write_text(example)
+    assert load(tmp_path)["example"].build_command
 
 
 @pytest.mark.parametrize("example", re.findall(r"```yaml\n(.*?)```", REQUESTS, re.DOTALL))

@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
+from service.domain.recipe import Deps, Fixup
 from tests.api.requests import MINIMAL, YAML
 from tests.fakes.flow import FakeFlow
 
@@ -47,6 +48,42 @@ def test_every_key_of_a_yaml_request_arrives_as_it_was_written(http: httpx.Clien
     assert (reproduction.serve.ready_http, reproduction.serve.within_s) == ("/health", 1200.0)
     assert reproduction.check == "curl -f localhost:8000/v1/completions\n"
     assert reproduction.failure == "capture sizes: must be multiples"
+    assert request.failure_in == "run"
+    recipe = request.recipe
+    assert (recipe.package, recipe.native_paths, recipe.overlay_command) == ("tinyserve", ("csrc/**",), "make overlay")
+    assert recipe.wheel_paths == ("tinyserve/**", "csrc/**", "/pyproject.toml")
+    assert recipe.deps == Deps("2025-09-25", "torch==2.8.0\n")
+    picked, patched = recipe.fixups
+    assert picked == Fixup("v1..0.10", cherry_pick="1234567")
+    assert patched == Fixup("v1..v2", patch="--- a/x\n+++ b/x\n")
+
+
+def test_the_request_is_shown_with_the_words_that_it_was_written_in(http: httpx.Client) -> None:
+    made = http.post(PATH, content=YAML, headers=AS_YAML).json()
+    shown = http.get(made["links"]["self"]).json()["request"]
+    assert (shown["package"], shown["native_paths"], shown["overlay"]) == ("tinyserve", ["csrc/**"], "make overlay")
+    assert shown["deps"] == {"as_of": "2025-09-25", "constraints": "torch==2.8.0\n"}
+    assert shown["fixups"][0] == {"range": "v1..0.10", "cherry_pick": "1234567", "patch": None}
+    assert (shown["failure_in"], shown["wheel_indexes"]) == ("run", [])
+
+
+def test_a_build_that_fails_needs_nothing_to_run(http: httpx.Client, flow: FakeFlow) -> None:
+    body = {key: value for key, value in MINIMAL.items() if key != "script"}
+    made = http.post(PATH, json={**body, "build": "make wheel", "failure_in": "build", "failure": "error: x"}).json()
+    request = flow.bisection(made["id"]).request
+    assert (request.failure_in, request.reproduction.script, request.reproduction.failure) == (
+        "build",
+        None,
+        "error: x",
+    )
+    assert http.get(made["links"]["self"]).json()["request"]["failure_in"] == "build"
+
+
+def test_indexes_of_wheels_are_the_operator_s_to_name(http: httpx.Client) -> None:
+    problem = refused(http.post(PATH, json={**MINIMAL, "wheel_indexes": ["https://example.org/{sha}"]}))
+    assert problem["field"] == "wheel_indexes"
+    assert "a key of recipes alone: nodes fetch from those addresses" in problem["detail"]
+    assert problem["advice"]
 
 
 @pytest.mark.parametrize("written", [90, 90.0, "90", "90s", "1m30s"])
@@ -62,6 +99,9 @@ def test_a_duration_is_a_number_of_seconds_or_has_units(http: httpx.Client, flow
         ({**MINIMAL, "first-parent": True}, "first-parent", "first_parent"),
         ({**MINIMAL, "Timeout": 3}, "Timeout", "timeout"),
         ({**MINIMAL, "qqqq": 3}, "qqqq", "known here are: good, bad"),
+        ({**MINIMAL, "native_path": ["x"]}, "native_path", "native_paths"),
+        ({**MINIMAL, "deps": {"as_off": "bad"}}, "deps.as_off", "as_of"),
+        ({**MINIMAL, "fixups": [{"range": "a..b", "cherrypick": "c"}]}, "fixups.0.cherrypick", "cherry_pick"),
         ({**MINIMAL, "script": None, "serve": {"comand": "x"}}, "serve.comand", "command"),
         ({**MINIMAL, "script": None, "serve": {"command": "x", "ready": {"htp": "/"}}}, "serve.ready.htp", "http"),
     ],
@@ -103,6 +143,26 @@ def test_an_unknown_key_is_named_and_the_nearest_known_one_suggested(
         ({"repo": None}, "repo"),
         ({"check": "x"}, "check"),
         ({"first_parent": "maybe"}, "first_parent"),
+        ({"package": "a b"}, "package"),
+        ({"native_paths": [3], "build": "x"}, "native_paths.0"),
+        ({"native_paths": ["a", ""], "build": "x"}, "native_paths.1"),
+        ({"native_paths": ["a", "../b"], "build": "x"}, "native_paths.1"),
+        ({"native_paths": ["a"] * 201, "build": "x"}, "native_paths"),
+        ({"native_paths": ["a"]}, "native_paths"),
+        ({"wheel_paths": "a\0", "build": "x"}, "wheel_paths.0"),
+        ({"wheel_paths": ["a" * 501], "build": "x"}, "wheel_paths.0"),
+        ({"overlay": "make", "build": "x"}, "overlay"),
+        ({"deps": {"as_of": "tomorrow"}}, "deps.as_of"),
+        ({"deps": {"as_of": 20250925}}, "deps.as_of"),
+        ({"deps": {"constraints": "-r x"}}, "deps.constraints"),
+        ({"fixups": [{"range": "a..b"}]}, "fixups.0"),
+        ({"fixups": [{"cherry_pick": "c"}]}, "fixups.0.range"),
+        ({"fixups": [{"range": "a", "cherry_pick": "c"}]}, "fixups.0.range"),
+        ({"fixups": {"range": "a..b", "cherry_pick": "c"}}, "fixups"),
+        ({"fixups": [{"range": "a..b", "patch": "\ud800"}]}, "fixups.0.patch"),
+        ({"failure_in": "install"}, "failure_in"),
+        ({"failure_in": "build", "build": "x"}, "script"),
+        ({"failure_in": "build", "script": None}, "failure_in"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_refused_by_the_name_of_its_field(
@@ -120,6 +180,7 @@ def test_a_value_that_cannot_be_used_is_refused_by_the_name_of_its_field(
         ({"serve": "tinyserve serve"}, "serve", "write it as serve: {command: …}"),
         ({"serve": {"command": "x", "ready": "/x"}}, "serve.ready", "write it as ready: {http: /health}"),
         ({"env": "A=1"}, "env", "write it as env: {NAME: value}"),
+        ({"deps": "today"}, "deps", "write it as deps: {as_of: 2025-09-25}"),
     ],
 )
 def test_text_in_place_of_a_mapping_is_shown_how_to_write_it(

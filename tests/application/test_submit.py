@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from service.adapters.recipes import load
 from service.application.ports import Policy
 from service.application.submit import ServeForm, Submission, complete
+from service.domain.bisection import FailureIn, Reproduction
 from service.domain.duration import seconds, spoken
 from service.domain.errors import BadRequest, UserError
-from service.domain.recipe import Network, SandboxKind
+from service.domain.recipe import Deps, Fixup, Network, Recipe, SandboxKind
 
 PLAIN = Submission(good=("v1",), bad="main", repo="https://example.org/p.git", script="exit 0")
 POLICY = Policy(frozenset(SandboxKind), SandboxKind.PROCESS)
@@ -39,6 +40,79 @@ def test_the_request_goes_before_the_recipe() -> None:
     request = done(replace(PLAIN, build="make wheel", network="bridge", env={"A": "{sha}"}))
     assert (request.recipe.build_command, request.recipe.network) == ("make wheel", Network.BRIDGE)
     assert request.recipe.env == {"A": "{sha}"}
+
+
+NATIVE = Recipe(
+    "native",
+    build_command="make wheel",
+    package="vllm",
+    wheel_paths=("vllm/**",),
+    native_paths=("csrc/**",),
+    overlay_command="make overlay",
+    wheel_indexes=("https://wheels.example.org/{sha}",),
+    deps=Deps("commit", "numpy<2"),
+    fixups=(Fixup("a..b", cherry_pick="c"), Fixup("b..c", cherry_pick="d")),
+)
+
+
+def native(**change: object) -> Recipe:
+    request = complete(replace(PLAIN, project="native", **change), {"native": NATIVE}, POLICY)  # type: ignore[arg-type]
+    return request.recipe
+
+
+def test_what_the_request_does_not_have_is_the_recipe_s() -> None:
+    assert native() == NATIVE
+
+
+@pytest.mark.parametrize(
+    ("change", "key", "value"),
+    [
+        ({"package": "sglang"}, "package", "sglang"),
+        ({"wheel_paths": ("*",)}, "wheel_paths", ("*",)),
+        ({"native_paths": ("*.cu", "!x/**")}, "native_paths", ("*.cu", "!x/**")),
+        ({"wheel_paths": ()}, "wheel_paths", ()),
+        ({"overlay": "make quickly"}, "overlay_command", "make quickly"),
+        ({"as_of": "2025-09-25"}, "deps", Deps("2025-09-25", "numpy<2")),
+        ({"constraints": "torch==2.8"}, "deps", Deps("commit", "torch==2.8")),
+    ],
+)
+def test_each_key_goes_before_the_recipe_s_alone(change: dict, key: str, value: object) -> None:
+    assert native(**change) == replace(NATIVE, **{key: value})
+
+
+def test_the_request_s_fix_ups_come_behind_the_recipe_s() -> None:
+    own = Fixup("v1..v2", patch="--- a/x\n+++ b/x\n")
+    assert native(fixups=(own,)).fixups == (*NATIVE.fixups, own)
+
+
+def test_a_wrong_fix_up_is_told_by_its_place_in_the_request() -> None:
+    with pytest.raises(BadRequest, match="'x' is no range") as caught:
+        native(fixups=(Fixup("v1..v2", cherry_pick="a"), Fixup("x", cherry_pick="a")))
+    assert caught.value.field == "fixups.1.range"
+
+
+def test_native_paths_need_no_recipe() -> None:
+    recipe = done(replace(PLAIN, native_paths=("csrc/**",))).recipe
+    assert (recipe.name, recipe.native_paths) == ("python", ("csrc/**",))
+
+
+def test_a_failing_build_needs_nothing_to_run() -> None:
+    request = done(replace(PLAIN, script=None, failure_in="build", failure="error: x"))
+    assert request.failure_in is FailureIn.BUILD
+    assert request.reproduction == Reproduction(failure="error: x")
+    assert done(PLAIN).failure_in is FailureIn.RUN
+
+
+@pytest.mark.parametrize("change", [{"script": "x"}, {"serve": ServeForm("x")}, {"check": "x"}])
+def test_with_a_failing_build_nothing_is_run(change: dict) -> None:
+    error = refused(replace(PLAIN, **{"script": None, "failure_in": "build", **change}))
+    assert error.field == next(iter(change))
+    assert "the build itself is the reproduction" in error.detail
+
+
+def test_a_build_can_fail_only_where_something_is_built() -> None:
+    error = refused(replace(PLAIN, script=None, failure_in="build", project="source"))
+    assert (error.field, error.value) == ("failure_in", "build")
 
 
 def test_the_source_recipe_builds_nothing() -> None:
@@ -86,6 +160,28 @@ def test_a_server_without_a_sign_of_readiness_is_asked_for_its_health() -> None:
         ({"script": None, "serve": ServeForm("s", ready_http="health")}, "serve.ready.http", "health"),
         ({"script": None, "serve": ServeForm("s", within="x")}, "serve.ready.within", "x"),
         ({"script": None, "serve": ServeForm("")}, "serve.command", "empty"),
+        ({"failure_in": "install"}, "failure_in", "install"),
+        ({"package": "../x"}, "package", "no name of a package"),
+        ({"package": ""}, "package", "empty"),
+        ({"native_paths": ("a", "")}, "native_paths.1", "empty"),
+        ({"native_paths": ("a", "\ud800")}, "native_paths.1", "Unicode"),
+        ({"native_paths": ("a", "/usr/include/**")}, "native_paths.1", "leads out"),
+        ({"native_paths": ("!a",)}, "native_paths.0", "takes files out"),
+        ({"wheel_paths": ("a",) * 201}, "wheel_paths", "201 patterns"),
+        ({"native_paths": ("a",), "project": "source"}, "native_paths", "nothing is built"),
+        ({"overlay": "make"}, "overlay", "overlay needs native_paths"),
+        ({"as_of": "2025-02-30"}, "deps.as_of", "2025-02-30"),
+        ({"as_of": ""}, "deps.as_of", "empty"),
+        ({"constraints": "-r x"}, "deps.constraints", "-r x"),
+        ({"constraints": "x" * (256 * 1024 + 1)}, "deps.constraints", "262145 bytes"),
+        ({"constraints": "x\n" * 5001}, "deps.constraints", "5001 lines"),
+        ({"fixups": (Fixup("a..b"),)}, "fixups.0", "exactly one"),
+        ({"fixups": (Fixup("a..b", cherry_pick="c", patch="--- a"),)}, "fixups.0", "exactly one"),
+        ({"fixups": (Fixup("", cherry_pick="c"),)}, "fixups.0.range", "empty"),
+        ({"fixups": (Fixup("a..b", cherry_pick="c d"),)}, "fixups.0.cherry_pick", "names no commit"),
+        ({"fixups": (Fixup("a..b", patch="words"),)}, "fixups.0.patch", "no patch"),
+        ({"fixups": (Fixup("a..b", patch="x" * (256 * 1024 + 1)),)}, "fixups.0.patch", "262145 bytes"),
+        ({"fixups": (Fixup("a..b", cherry_pick="c"),) * 101}, "fixups", "101 fix-ups"),
     ],
 )
 def test_each_mistake_is_named_with_its_field(change: dict, field: str, said: str) -> None:
@@ -131,6 +227,10 @@ def test_spoken_durations_never_say_sixty(value: float) -> None:
         repo=st.text(),
         script=st.text(),
         env=st.dictionaries(st.text(), st.text()),
+        native_paths=st.none() | st.lists(st.text(min_size=1, max_size=8), max_size=2).map(tuple),
+        as_of=st.none() | st.text(),
+        constraints=st.none() | st.text(),
+        fixups=st.lists(st.builds(Fixup, st.text(), st.text(), st.none()), max_size=1).map(tuple),
     )
 )
 def test_any_submission_is_completed_or_refused(submission: Submission) -> None:

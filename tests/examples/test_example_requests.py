@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 import socket
@@ -11,12 +12,20 @@ import pytest
 import yaml
 
 from examples.generate import Example, Options, generate, request
+from service.adapters.git_history import GitHistory
 from tests.examples.running import UV, Builds, git, is_healthy, run
 
 REQUESTS = Path(__file__).parents[2] / "examples" / "requests"
 SCRIPT = REQUESTS / "script.sh"
+#: What goes into the wheel.
+PACKED = ("tinyserve/", "csrc/", "build_backend/", "pyproject.toml", "README.md", "LICENSE")
 #: Where the script finds uv.
 PATH = f"{Path(UV).parent}:{os.environ['PATH']}"
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> GitHistory:
+    return GitHistory(tmp_path / "mirrors", allow_file=True)
 
 
 @pytest.fixture
@@ -31,6 +40,37 @@ def test_the_request_file_and_the_function_ask_the_same(example: Example) -> Non
     for placeholder, value in (("REPOSITORY", example.path), ("GOOD", example.good), ("BAD", example.bad)):
         text = text.replace(f": {placeholder}\n", f": {value}\n")
     assert yaml.safe_load(text) == request(example)
+
+
+def test_commits_of_tests_and_documents_alone_need_no_build(example: Example, history: GitHistory) -> None:
+    """Between the ends, which commits have the wheel of their parent, and which its compiled module."""
+    asked = request(example)
+    shas = [example.good, *(commit.sha for commit in example.commits)]
+    wheels, natives = (
+        history.trees(str(example.path), shas, tuple(asked[key])) for key in ("wheel_paths", "native_paths")
+    )
+    for commit in example.commits:
+        parent = git(example.path, "rev-parse", f"{commit.sha}^")
+        if parent not in wheels:
+            continue
+        changed = git(example.path, "diff", "--name-only", "--no-renames", parent, commit.sha).splitlines()
+        packed = any(path.startswith(PACKED) for path in changed)
+        assert (wheels[commit.sha] == wheels[parent]) is not packed, changed
+        compiled = any(path.startswith(("csrc/", "build_backend/")) for path in changed)
+        assert (natives[commit.sha] == natives[parent]) is not compiled, changed
+    assert len(set(natives.values())) == len({commit.native_tree for commit in example.commits})
+    assert len(set(natives.values())) < len(set(wheels.values())) < len(shas)
+
+
+def test_commits_that_share_a_wheel_by_their_paths_are_built_to_the_same(
+    example: Example, builds: Builds, history: GitHistory
+) -> None:
+    shas = [example.good, *(commit.sha for commit in example.commits)]
+    wheels = history.trees(str(example.path), shas, tuple(request(example)["wheel_paths"]))
+    same = [(one, other) for one, other in itertools.pairwise(shas) if wheels[one] == wheels[other]]
+    assert same
+    for one, other in same[:2]:
+        assert builds.wheel(one).read_bytes() == builds.wheel(other).read_bytes()
 
 
 def test_the_command_of_the_request_is_one_that_starts_at_good(example: Example, builds: Builds) -> None:

@@ -36,6 +36,7 @@ _MAPPINGS: Mapping[str, str] = {
     "serve": "serve: {command: …}",
     "serve.ready": "ready: {http: /health}",
     "env": "env: {NAME: value}",
+    "deps": "deps: {as_of: 2025-09-25}",
 }
 _ORDER = ("type", "title", "status", "detail", "instance", "field", "value", "advice", "errors")
 _SLUGS: Mapping[int, str] = {
@@ -142,6 +143,9 @@ def _field_error(error: Mapping[str, Any]) -> FieldError:
     where = [str(part) for part in error["loc"] if part not in ("body", "query", "path", "[key]")]
     if error["type"] == "unknown_key":
         return _unknown_key(where, str(context["key"]), list(context["known"]))
+    if error["type"] == "key_elsewhere":
+        field = ".".join([*where, str(context["key"])])
+        return FieldError(field=field, detail=f"{field} {context['advice']}", advice=f"leave {field} out")
     field = ".".join(where)
     if error["type"] == "missing":
         return FieldError(field=field, detail=f"{field} is missing", advice=f"add {field}:")

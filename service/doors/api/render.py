@@ -174,4 +174,12 @@ def _request(request: Request) -> views.RequestView:
         flaky=request.flaky,
         timeout_s=request.timeout_s,
         hang="bad" if request.hang_is_bad else "skip",
+        package=recipe.package,
+        wheel_paths=recipe.wheel_paths,
+        native_paths=recipe.native_paths,
+        overlay=recipe.overlay_command,
+        wheel_indexes=tuple(without_password(index) for index in recipe.wheel_indexes),
+        deps=views.DepsView.model_validate(recipe.deps),
+        fixups=tuple(views.FixupView.model_validate(fixup) for fixup in recipe.fixups),
+        failure_in=request.failure_in,
     )

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.domain.bisection import Origin, Purpose
+from service.domain.bisection import FailureIn, Origin, Purpose
 from service.domain.evidence import Verdict
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 from service.domain.recipe import Network, SandboxKind
@@ -127,6 +127,17 @@ class ServeView(View):
     within_s: float
 
 
+class DepsView(View):
+    as_of: str
+    constraints: str
+
+
+class FixupView(View):
+    range: str
+    cherry_pick: str | None
+    patch: str | None
+
+
 class RequestView(View):
     """The request with every default filled in."""
 
@@ -148,6 +159,14 @@ class RequestView(View):
     flaky: bool
     timeout_s: float
     hang: str
+    package: str | None
+    wheel_paths: tuple[str, ...]
+    native_paths: tuple[str, ...]
+    overlay: str | None
+    wheel_indexes: tuple[str, ...] = Field(description="Of the recipe.")
+    deps: DepsView
+    fixups: tuple[FixupView, ...]
+    failure_in: FailureIn
 
 
 class BisectionLinks(View):
