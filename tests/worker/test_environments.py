@@ -241,7 +241,7 @@ def test_without_a_view_of_its_own_a_run_finds_the_same(weak_case: Case) -> None
 
 def test_what_was_prepared_is_no_other_users_any_more(tmp_path: Path) -> None:
     needs("root")  # only root can give files away
-    script = "mkdir -p a/b && echo x > a/b/file && chmod 666 a/b/file && ln -s ../target a/link && chmod 777 a"
+    script = "mkdir -p a/b && echo x > a/b/file && chmod 666 a/b/file && echo z > a/own && chmod 600 a/own && ln -s ../target a/link && chmod 777 a"
     (tmp_path / "target").touch()
     (tmp_path / "target").chmod(0o666)
     tmp_path.chmod(0o777)
@@ -253,6 +253,8 @@ def test_what_was_prepared_is_no_other_users_any_more(tmp_path: Path) -> None:
     target = (tmp_path / "target").stat().st_mode & 0o777
     seal(tmp_path / "a")
     assert subprocess.run(["sh", "-c", change], user=65534, group=65534).returncode != 0
+    read = ["cat", tmp_path / "a" / "own", tmp_path / "a" / "b" / "file"]
+    assert subprocess.run(read, user=65534, group=65534, capture_output=True).stdout.split() == [b"z", b"y"]
     assert (tmp_path / "target").stat().st_mode & 0o777 == target
 
 

@@ -196,10 +196,11 @@ def _used(place: Path) -> float:
 
 
 def seal(folder: Path) -> None:
-    """Nothing in it is another user's any more, or can be written by others. Errors: OSError."""
+    """Nothing in it is another user's any more; all others can read it, and none can write. Errors: OSError."""
     for parent, folders, files in os.walk(folder):
         for name in (".", *folders, *files):
             path = os.path.join(parent, name)  # noqa: PTH118 (there are many)
             if not os.path.islink(path):  # noqa: PTH114
-                os.chmod(path, os.stat(path).st_mode & 0o755)  # noqa: PTH101, PTH116
+                mode = os.stat(path).st_mode & 0o755 | 0o444  # noqa: PTH116
+                os.chmod(path, mode | 0o111 if mode & 0o100 else mode)  # noqa: PTH101
             os.chown(path, os.geteuid(), os.getegid(), follow_symlinks=False)
