@@ -241,7 +241,8 @@ def test_without_a_view_of_its_own_a_run_finds_the_same(weak_case: Case) -> None
 
 def test_what_was_prepared_is_no_other_users_any_more(tmp_path: Path) -> None:
     needs("root")  # only root can give files away
-    script = "mkdir -p a/b && echo x > a/b/file && chmod 666 a/b/file && echo z > a/own && chmod 600 a/own && ln -s ../target a/link && chmod 777 a"
+    files = "echo x > a/b/file && chmod 666 a/b/file && echo z > a/own && chmod 600 a/own"
+    script = f"mkdir -p a/b && {files} && ln -s ../target a/link && chmod 777 a"
     (tmp_path / "target").touch()
     (tmp_path / "target").chmod(0o666)
     tmp_path.chmod(0o777)
