@@ -19,6 +19,9 @@ from worker.build.overlay import Inputs, overlay
 #: Members that may differ because they say something of the build itself, not of the commit. None does.
 BUILD_METADATA: frozenset[str] = frozenset()
 
+LONG = bool(os.environ.get("FIRSTBAD_LONG"))
+#: What no wheel holds.
+APART = ("tests/", "docs/", "benchmarks/", ".ci/", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md")
 BUILD = "import sys; sys.path.insert(0, 'build_backend'); import tinyserve_build as b; b.build_wheel(sys.argv[1])"
 
 
@@ -52,15 +55,14 @@ def members(wheel: Path) -> dict[str, bytes]:
 
 
 def chosen(example: Example) -> list[Commit]:
-    """All of them when FIRSTBAD_LONG is set, else those at which more changes than Python files that were there."""
-    if os.environ.get("FIRSTBAD_LONG"):
-        return list(example.commits)
-    known: set[str] = set()
+    """All of them when FIRSTBAD_LONG is set, else those that change more than code that was there, and every tenth."""
+    listed = ["git", "-C", str(example.path), "ls-tree", "-r", "--name-only", example.good]
+    known = set(subprocess.run(listed, check=True, capture_output=True, text=True).stdout.splitlines())
     kept = []
     for commit in example.commits:
-        plain = all(path in known and path.startswith(("tinyserve/", "tests/", "docs/")) for path in commit.paths)
+        plain = all(path in known and path.startswith(("tinyserve/", *APART)) for path in commit.paths)
         known |= set(commit.paths)
-        if not plain or commit.number % 10 == 0:
+        if LONG or not plain or commit.number % 10 == 0:
             kept.append(commit)
     return kept
 

@@ -55,8 +55,8 @@ class Additions:
             return self._beside(path)
         for folder in self._mapped_parents(path):
             peers = [other for other in self.base.by_kind.get(kind(path), []) if below(other, folder)]
-            direct = [other for other in peers if other.rpartition("/")[0] == folder]
-            taken = {other in self.taken for other in direct or peers}
+            beside = [other for other in peers if other.rpartition("/")[0] == path.rpartition("/")[0]]
+            taken = {other in self.taken for other in beside or peers}
             if taken == {False}:
                 return False
             if taken == {True}:

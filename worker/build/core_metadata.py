@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from packaging.errors import ExceptionGroup
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 from pyproject_metadata import ConfigurationError, StandardMetadata
@@ -52,6 +53,10 @@ _USUAL = (
 _EXTRA = re.compile(r";.*\bextra\b")
 
 
+#: The values of a header's lines, for a field of [project].
+_Way = Callable[[str, str, Mapping[str, Any]], list[str]]
+
+
 @dataclass(frozen=True)
 class Line:
     """A header with its continuation lines, as it stands in the file."""
@@ -89,14 +94,18 @@ def with_fields(
     order = _ORDERS.get(backend, _USUAL).lower().split()
     for field in sorted(set(changed) - POINTS):
         for header in HEADERS[field]:
-            lines = _replaced(lines, header, _pairs(field, header, before, after), order)
+            pairs = _pairs(field, header, before, after, backend)
+            lines = _replaced(lines, header, pairs, order, is_known=backend in _ORDERS)
     return lines
 
 
-def _replaced(lines: list[Line], header: str, pairs: list[tuple[list[str], list[str]]], order: list[str]) -> list[Line]:
+def _replaced(
+    lines: list[Line], header: str, pairs: list[tuple[list[str], list[str]]], order: list[str], *, is_known: bool
+) -> list[Line]:
     there = [number for number, line in enumerate(lines) if _is(line, header)]
     found = [lines[number].text.partition(":")[2].strip() for number in there]
-    new = {tuple(after) for before, after in pairs if before == found}
+    fitting = [tuple(after) for before, after in pairs if before == found]
+    new = {fitting[0]} if is_known and fitting else set(fitting)
     if len(new) != 1:
         why = "cannot be told for the new value" if new else f"does not say what {header} of METADATA says"
         raise CannotOverlay(f"pyproject.toml changed, and its old value {why}")
@@ -119,23 +128,48 @@ def _place(lines: list[Line], header: str, order: list[str]) -> int:
 
 
 def _pairs(
-    field: str, header: str, before: Mapping[str, Any], after: Mapping[str, Any]
+    field: str, header: str, before: Mapping[str, Any], after: Mapping[str, Any], backend: str
 ) -> list[tuple[list[str], list[str]]]:
-    """What the header's lines may be before and after, for each way of writing them."""
-    ways = [_WAYS[name] for name in ("as given", "by the library")]
-    plain = [(way(field, header, before), way(field, header, after)) for way in ways]
-    other = [tuple([re.sub('"', "'", value) for value in values] for values in pair) for pair in plain]
-    both = [*plain, *((pair[0], pair[1]) for pair in other)]
-    if field == "keywords":
-        return [*both, *((_keywords(old), _keywords(new)) for old, new in both)]
-    return [*both, *((sorted(old), sorted(new)) for old, new in both)]
+    """What the header's lines may be before and after; the way that the backend is known for first."""
+    ways = list(_WAYS)
+    if backend in _ORDERS:
+        known = _KNOWN.get((backend, field), _library)
+        ways = [known, *(way for way in ways if way is not known)]
+    return [(way(field, header, before), way(field, header, after)) for way in ways]
 
 
-def _keywords(values: list[str]) -> list[str]:
-    return [",".join(sorted(values[0].split(",")))] if values else []
+def _sorted(way: _Way) -> _Way:
+    def values(field: str, header: str, table: Mapping[str, Any]) -> list[str]:
+        found = way(field, header, table)
+        if field == "keywords":
+            return [",".join(sorted(each.split(","))) for each in found]
+        return sorted(found)
+
+    return values
 
 
-def _by_library(field: str, header: str, table: Mapping[str, Any]) -> list[str]:
+def _quoted(way: _Way) -> _Way:
+    """Markers in quotes of the other kind."""
+    return lambda field, header, table: [value.replace('"', "'") for value in way(field, header, table)]
+
+
+def _canonical(way: _Way) -> _Way:
+    """Requirements by their canonical names."""
+
+    def values(field: str, header: str, table: Mapping[str, Any]) -> list[str]:
+        found = way(field, header, table)
+        return [_named_canonically(value) for value in found] if field == "dependencies" else found
+
+    return values
+
+
+def _named_canonically(requirement: str) -> str:
+    parsed = Requirement(requirement)
+    parsed.name = canonicalize_name(parsed.name)
+    return str(parsed)
+
+
+def _library(field: str, header: str, table: Mapping[str, Any]) -> list[str]:
     """By pyproject-metadata, which reads nothing but this field."""
     known = {"name": "x", "version": "0", **({field: table[field]} if field in table else {})}
     try:
@@ -145,19 +179,23 @@ def _by_library(field: str, header: str, table: Mapping[str, Any]) -> list[str]:
     return [str(value) for name, value in message.items() if name.lower() == header.lower()]
 
 
-def _as_given(field: str, header: str, table: Mapping[str, Any]) -> list[str]:
+def _given(field: str, header: str, table: Mapping[str, Any]) -> list[str]:
     """As some backends do, which write what they read. For people and URLs no other way is known."""
     value = table.get(field)
     if isinstance(value, str):
         return [value] if value else []
     if field in ("dependencies", "classifiers") and isinstance(value, list):
         return [str(each) for each in value]
-    return _by_library(field, header, table)
+    return _library(field, header, table)
 
 
-_WAYS: Mapping[str, Callable[[str, str, Mapping[str, Any]], list[str]]] = {
-    "as given": _as_given,
-    "by the library": _by_library,
+_HATCH: _Way = _quoted(_sorted(_canonical(_library)))
+_WAYS: tuple[_Way, ...] = (_given, _library, _sorted(_given), _sorted(_library), _quoted(_library), _HATCH)
+_KNOWN: Mapping[tuple[str, str], _Way] = {
+    ("hatchling", "version"): _given,
+    ("hatchling", "dependencies"): _HATCH,
+    ("hatchling", "classifiers"): _sorted(_library),
+    ("hatchling", "keywords"): _sorted(_library),
 }
 
 
@@ -212,7 +250,3 @@ def renamed_version(spelled: str, before: str, after: str) -> str:
     if new is None or not re.fullmatch(r"[A-Za-z0-9.+!_]+", new.replace("-", "_")):
         raise CannotOverlay(f"the wheel has the version {spelled}, but pyproject.toml says {before}")
     return new.replace("-", "_")
-
-
-def same_name(one: str, other: str) -> bool:
-    return canonicalize_name(one) == canonicalize_name(other)

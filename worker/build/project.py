@@ -152,6 +152,8 @@ def _gives_metadata(path: str, before: Project, after: Project, taken: Mapping[s
     dynamic = before.table.get("dynamic")
     names = set(_strings(before.tools))
     module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    if path in names and path in taken and before.table and not dynamic:
+        return False
     if path in names or (dynamic and any(_names_module(name, module) for name in names)):
         lines = _version_lines(path, before.tree)
         return not (path in taken and lines and lines == _version_lines(path, after.tree))
