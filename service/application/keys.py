@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from service.application.ports import History
@@ -69,9 +69,8 @@ def _keys(history: History, bisection: Bisection, shas: frozenset[str]) -> dict[
     keys = {}
     for sha in shas:
         fixed = [asdict(patch) | {"name": "", "good": "", "bad": ""} for patch in patches.get(sha, ())]
-        own = [shared, sha if _names_sha(request) else "", fixed]
-        native = _digest([*own, natives[sha], settings[sha]]) if natives else None
-        keys[sha] = Keys(_digest([*own, trees[sha]]), native)
+        own = [shared, sha if _names_sha(request) else "", fixed, natives.get(sha), settings.get(sha)]
+        keys[sha] = Keys(_digest([*own, trees[sha]]), _digest(own) if natives else None)
     return keys
 
 
@@ -125,5 +124,5 @@ def _names_sha(request: Request) -> bool:
     return any("{sha}" in value for value in request.recipe.env.values())
 
 
-def _digest(parts: list[object]) -> str:
+def _digest(parts: Sequence[object]) -> str:
     return hashlib.sha256(json.dumps(parts, default=str, sort_keys=True).encode()).hexdigest()[:32]

@@ -8,7 +8,8 @@ from datetime import UTC
 from service.application import wording
 from service.application.ports import History
 from service.domain.bisection import Bisection, Commit, Patch, Request, Setup
-from service.domain.errors import BadRange
+from service.domain.errors import BadPaths, BadRange
+from service.domain.patterns import NO_FILES
 from service.search.graph import Range
 
 
@@ -33,7 +34,21 @@ def prepare(history: History, request: Request) -> Prepared:
         notes += [note] if note else []
     shas = tuple(dict.fromkeys(goods))
     range_ = history.range(repo, shas, bad.sha, first_parent=request.first_parent)
+    _check_paths(history, request, bad)
     return Prepared(shas, bad.sha, range_, tuple(notes), Setup(_as_of(request, bad), _patches(history, request)))
+
+
+def _check_paths(history: History, request: Request, bad: Commit) -> None:
+    """Errors: BadPaths for patterns that choose nothing, which would make all commits look the same."""
+    recipe = request.recipe
+    for name, patterns in (("wheel_paths", recipe.wheel_paths), ("native_paths", recipe.native_paths)):
+        if patterns and history.trees(request.repo, [bad.sha], patterns)[bad.sha] == NO_FILES:
+            raise BadPaths(
+                f"{name} choose no file of bad {wording.short(bad.sha)}: {', '.join(patterns)}",
+                value=", ".join(patterns),
+                field=name,
+                advice="they are patterns as in .gitignore, from the root of the repository",
+            )
 
 
 def known(bisection: Bisection, prepared: Prepared) -> Bisection:

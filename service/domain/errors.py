@@ -66,6 +66,11 @@ class BadRange(Refusal):
     title = "There is nothing between good and bad"
 
 
+class BadPaths(Refusal):
+    slug = "bad-paths"
+    title = "The paths of the build are not in the repository"
+
+
 class BadEnds(Refusal):
     slug = "bad-ends"
     title = "The two ends do not differ"

@@ -223,6 +223,23 @@ def test_build_settings_are_native_and_the_projects_own_fields_are_not(
     assert len([order for order in made.workers.built if order.base is None]) == compiled
 
 
+@pytest.mark.parametrize("field", ["wheel_paths", "native_paths"])
+def test_paths_that_choose_nothing_are_refused(native: World, field: str) -> None:
+    wrong = with_recipe(native, **{field: ("/cscr/**",)})
+    id = submit(wrong).id
+    wrong.flow.prepare(wrong.workers.prepares.pop())
+    found = wrong.flow.bisection(id)
+    assert (found.state, found.problem.slug, found.problem.field) == (BisectionState.REFUSED, "bad-paths", field)
+    assert "/cscr/**" in found.problem.detail
+
+
+def test_native_code_outside_of_the_wheels_paths_counts_as_its_content(native: World) -> None:
+    apart = with_recipe(native, wheel_paths=("/pkg/**",))
+    begun(apart, good=(native.shas[11],), bad=native.shas[12])
+    apart.workers.work(apart.flow, apart.truth(12))
+    assert len(apart.workers.built) == 2
+
+
 def test_another_image_or_python_makes_other_wheels(native: World) -> None:
     for builder in (BUILDER, replace(BUILDER, python="3.12"), Builder("sha256:1", "3.11", "x86_64")):
         submit(native)
