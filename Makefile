@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 COMPILER := $(if $(shell command -v cc),,.venv/compiler/cc)
 
-.PHONY: demo test lint format lock bench bench-search setup clean
+.PHONY: demo test lint format lock bench bench-builds bench-search setup clean
 
 setup: $(READY)
 
@@ -50,6 +50,9 @@ lock: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.bisection $(ARGS)
+
+bench-builds: $(READY)
+	$(BIN)/python -m benchmarks.builds $(ARGS)
 
 bench-search: $(READY)
 	$(BIN)/python -m benchmarks.search $(ARGS)

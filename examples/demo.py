@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
@@ -69,9 +70,10 @@ def _request(folder: Path, sandbox: str, image: str | None, width: int) -> Path:
 
 
 class Service:
-    """`firstbad up` as a user starts it; leaving the context is Ctrl-C."""
+    """`firstbad up` as a user starts it; leaving the context is Ctrl-C. `environment`: settings besides one's own."""
 
-    def __init__(self, home: Path, port: int) -> None:
+    def __init__(self, home: Path, port: int, environment: Mapping[str, str] | None = None) -> None:
+        self._environment = {**os.environ, **(environment or {})}
         self._command = [FIRSTBAD, "up", "--home", str(home), "--port", str(port)]
         self._log = home.with_suffix(".log")
         self._url = f"http://127.0.0.1:{port}"
@@ -83,7 +85,8 @@ class Service:
             sys.exit(f"demo: another service answers at {self._url} already\n{self._other_port}")
         with self._log.open("w") as log:
             # A sandbox sees of this machine what the system brings, and what the operator adds.
-            environment = {**os.environ, **({"FIRSTBAD_VISIBLE": str(COMPILER.parent)} if COMPILER.exists() else {})}
+            visible = {"FIRSTBAD_VISIBLE": str(COMPILER.parent)} if COMPILER.exists() else {}
+            environment = {**self._environment, **visible}
             self._process = subprocess.Popen(
                 self._command, stdout=log, stderr=log, env=environment, start_new_session=True
             )
