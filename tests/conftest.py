@@ -26,6 +26,7 @@ PARTS: Mapping[str, Callable[[], bool]] = {
     "registry": lambda: shutil.which("docker-registry") is not None,
     "ccache": lambda: shutil.which("ccache") is not None,
     "cmake": lambda: shutil.which("cmake") is not None,
+    "make": lambda: shutil.which("make") is not None,
     "sccache": lambda: shutil.which("sccache") is not None,
     "bwrap": lambda: shutil.which("bwrap") is not None,
     "unshare": lambda: shutil.which("unshare") is not None,

@@ -74,7 +74,7 @@ def _built(site: Site, order: BuildOrder, job: Job, run: Run, path: str) -> dict
         else:
             return {"wheel": keep(site, order, found), "log": outcome(site, run, wanted).log, "origin": "built"}
     _check(run, order.limits.timeout_s)
-    failure = outcome(site, run, wanted)
+    failure = outcome(site, run, wanted).model_copy(update={"first_error": _first_error(run)})
     return {"failure": failure, "log": failure.log}
 
 
@@ -100,8 +100,18 @@ def _check(run: Run, timeout_s: float) -> None:
     with run.log.path.open("rb") as text:
         if observe.out_of_space(text):
             raise NodeFault("disk-full", "no space left on the node while building", "Free space in work_dir.")
+        text.seek(0)
+        away = observe.unreachable(text)
     if run.ran.out_of_memory:
         raise NodeFault("out-of-memory", "the build was killed for memory", "Allow it more memory, or fewer jobs.")
     if run.overdue or (run.inside is not None and run.inside.timed_out):
         message = f"the build took longer than {timeout_s:.0f} s"
         raise NodeFault("build-timeout", message, "Allow it more time, or use a faster node.")
+    if away is not None:
+        message = f"the build could not reach what it needs: {away}"
+        raise NodeFault("registry", message, "See whether it is up, and whether the recipe's build_network allows it.")
+
+
+def _first_error(run: Run) -> str | None:
+    with run.log.path.open("rb") as text:
+        return observe.first_error(text)
