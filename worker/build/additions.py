@@ -60,11 +60,15 @@ class Additions:
             if taken == {False}:
                 return False
             if taken == {True}:
+                if not folder and "/" in path:
+                    raise CannotOverlay(f"{path} is in a new folder, which may be a package of the wheel")
                 self._check_alike(path)
                 self._check_package(path)
                 return True
             if len(taken) > 1:
                 raise CannotOverlay(f"{path} is new, and of the {kind(path)} files beside it some are in the wheel")
+        if not mapped:
+            return False  # beside single modules, where projects keep all that is in no wheel
         raise CannotOverlay(f"{path} is new, and no file of its kind tells whether it belongs into the wheel")
 
     def _mapped_parents(self, path: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import zipfile
@@ -82,6 +83,10 @@ def check(wheel: Path) -> None:
             for member in archive.infolist():
                 _check_content(archive, member)
     except DAMAGED as error:
+        raise NoWheel(f"{wheel.name} is no zip file: {error}") from error
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a place before the beginning of the file
+            raise fault_of(error, f"reading {wheel.name}") from error
         raise NoWheel(f"{wheel.name} is no zip file: {error}") from error
 
 

@@ -33,13 +33,13 @@ def build(site: Site, order: BuildOrder, stop: Stop) -> dict[str, Any]:
         except FixupFails as error:
             unfit = refused(site, job, error, path, began)
             return {"failure": unfit, "log": unfit.log}
-        under_way = Build(site, order, job, stop, [])
+        under_way = Build(site, order, job, stop)
         ready = from_indexes(under_way) or from_base(under_way, _overlaying(under_way, sandbox, began))
         if ready is None:
             made = _built(site, order, job, _run(site, order, job, sandbox, began, stop), path)
         else:
             made = {"wheel": keep(site, order, ready.wheel), "log": ready.log, "origin": ready.origin}
-        return {**made, "notes": tuple(under_way.notes)}
+        return {**made, "notes": tuple(under_way.notes), "base_lost": under_way.base_lost}
 
 
 def _run(site: Site, order: BuildOrder, job: Job, sandbox: Sandbox, began: float, stop: Stop) -> Run:

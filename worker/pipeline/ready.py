@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -28,7 +28,8 @@ from worker.run.stop import Stop
 #: Seconds for all indexes together: a build, which is the other way, takes no longer on most projects.
 INDEXES_S = 600.0
 #: Faults that say that the base cannot be had, which a build does not need.
-_NO_BASE = ("missing-wheel", "damaged-wheel", "source", "order")
+_LOST = ("missing-wheel", "damaged-wheel")
+_NO_BASE = (*_LOST, "source", "order")
 
 
 #: Runs a command that makes a wheel of another one, and keeps its job while it is looked at.
@@ -44,7 +45,7 @@ class Ready:
     log: contract.Log
 
 
-@dataclass(frozen=True)
+@dataclass
 class Build:
     """One order under way. `notes`: why not by a cheaper way, as far as is known by now."""
 
@@ -52,7 +53,8 @@ class Build:
     order: BuildOrder
     job: Job
     stop: Stop
-    notes: list[str]
+    notes: list[str] = field(default_factory=list)
+    base_lost: bool = False
 
     @property
     def tree(self) -> Path:
@@ -126,6 +128,7 @@ def _fetched(build: Build, base: Base) -> Path:
         folder.mkdir()
         build.site.store.get(base.wheel, folder / name, base.wheel_sha256)
     except NodeFault as fault:
+        build.base_lost = fault.kind in _LOST
         raise _no_base(fault) from fault
     except OSError as error:
         raise fault_of(error, f"making {folder}") from error
