@@ -52,8 +52,10 @@ def _take(
     for offset, wanted in enumerate(taken.wanted, start=1):
         planned = _planned(tx, bisection, probes, wanted, len(probes) + offset, now)
         dispatch(tx, bisection, planned, scope.keys.get(wanted.sha), now)
-    _build_ahead(tx, bisection, taken.ahead, scope, now)
     changed = _changed(bisection, taken, now)
+    # On the way from one state to the next nothing is said of builds ahead: what was begun goes on.
+    if taken.state is None or changed.state not in ADVANCING:
+        _build_ahead(tx, bisection, taken.ahead, scope, now)
     if changed != bisection:
         tx.save_bisection(changed)
     if changed.state is not bisection.state:

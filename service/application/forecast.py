@@ -76,12 +76,13 @@ def worth_building(
 ) -> tuple[str, ...]:
     """Of commits with the chance that each will be wanted, those to build now, as many as there is room for.
 
-    The most chance for a second of work first, and what is under way before what is not. Native code once.
+    The likeliest first: a build ahead saves its own time as often as it is wanted, so that what a second of work saves
+    is that chance, however long it takes. Among equals what is under way, then what takes least. Native code once.
     """
-    begun = [(sha, chance, keys[sha]) for sha, chance in likely if sha in keys]
-    wanted = [(sha, chance, key) for sha, chance, key in begun if forecast.build_seconds(key) > 0]
+    wanted = [(sha, chance, keys[sha]) for sha, chance in likely if forecast.build_seconds(keys[sha]) > 0]
     ranked = sorted(
-        wanted, key=lambda one: (one[2].content not in forecast.live, -one[1] / forecast.build_seconds(one[2]))
+        wanted,
+        key=lambda one: (-round(one[1], 2), one[2].content not in forecast.live, forecast.build_seconds(one[2])),
     )
     chosen: dict[str, str] = {}
     for sha, _, key in ranked:
