@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import subprocess
 import threading
-import warnings
-import zipfile
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.repositories import NewCommit, build_repository
 from tests.waiting import eventually
-from tests.worker.bench import BACKEND, FILES, UV_BUILD, Background, Bench, running
+from tests.worker.bench import Background, Bench, running
 from tests.worker.conftest import pipeline
-from worker.build import wheels
 from worker.build.store import Store
-from worker.contract import Base, BuildOrder, BuildResult, Limits, Sandbox
+from worker.contract import BuildOrder, BuildResult, Limits, Sandbox
 from worker.errors import NodeFault
 from worker.run.stop import CANCELLED, Stop
 
@@ -223,152 +218,12 @@ def _file(folder: Path, content: bytes) -> Path:
     return path
 
 
-PARTS = ["..", ".", "a", "", "C:", "b\\c", "..\\d", "é", " ", "...", "-rf"]
-
-
-@settings(deadline=None, max_examples=200)
-@given(name=st.lists(st.sampled_from(PARTS), min_size=1, max_size=6).map("/".join).filter(bool))
-def test_members_that_lead_outside_are_never_accepted(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
-    target = tmp_path_factory.mktemp("wheel")
-    path = target / "a-1-py3-none-any.whl"
-    try:
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("a-1.dist-info/METADATA", "")
-            archive.writestr(name, "")
-        wheels.check(path)
-    except wheels.NoWheel:
-        return
-    inside = os.path.normpath(f"/place/{name}") if not name.startswith("/") else name
-    assert inside == "/place" or inside.startswith("/place/")
-
-
 def test_a_build_shows_while_it_runs(process_bench: Bench) -> None:
     probe = Background(process_bench, process_bench.order("echo first; sleep 600"))
     log = process_bench.job(probe.order.probe) / "out" / "log"
     eventually(lambda: log.exists() and b"first" in log.read_bytes())
     probe.stop.press(CANCELLED)
     assert probe.finished() is None
-
-
-# Wheels that need no build.
-
-PROJECT = {
-    **FILES,
-    "tinypkg.py": "WHERE = 2\n\ndef main():\n    print('other')\n",
-    "README.md": "# New\n",
-}
-NATIVE = {**FILES, "backend.py": BACKEND.replace('wheel.write("tinypkg.py")', "None")}
-
-
-@pytest.fixture
-def history(process_bench: Bench, tmp_path: Path) -> Bench:
-    """Two commits with the same native code, then one that is set up otherwise."""
-    commits = [NewCommit(files=FILES), NewCommit(files=PROJECT), NewCommit(files=NATIVE)]
-    shas = build_repository(tmp_path / "history", commits)
-    return dataclasses.replace(process_bench, repository=tmp_path / "history", shas=shas)
-
-
-def base_of(bench: Bench, number: int = 0) -> Base:
-    built = bench.build(number=number)
-    assert built.wheel is not None and built.origin == "built" and built.notes == ()
-    return Base(source=bench.source(number), wheel=built.wheel.path, wheel_sha256=built.wheel.sha256)
-
-
-def content(bench: Bench, result: BuildResult, member: str) -> str:
-    with zipfile.ZipFile(bench.pipeline.site.store.local / result.wheel.path) as wheel:
-        return wheel.read(member).decode()
-
-
-def log_of(bench: Bench, result: BuildResult) -> str:
-    return (bench.pipeline.site.store.local / result.log.path).read_text()
-
-
-FAILS = "echo built; exit 3"
-
-
-def test_a_wheel_with_the_same_native_code_is_put_together_without_a_build(history: Bench) -> None:
-    base = base_of(history)
-    result = history.build(FAILS, number=1, key="over", base=base, package="TinyPkg")
-    assert result.wheel is not None and result.origin == "overlay" and result.notes == ()
-    assert "print('other')" in content(history, result, "tinypkg.py")
-    assert result.log.path == "logs/over.1.log" and "1 changed, 0 added, 0 removed" in log_of(history, result)
-    assert history.shas[0] in log_of(history, result)
-    installed = history.outcome("tinypkg", wheel=result.wheel.path, wheel_sha256=result.wheel.sha256)
-    assert installed.log.last_lines[-1] == "other"
-
-
-def test_where_only_a_build_can_tell_it_is_built_and_the_reason_is_a_note(history: Bench) -> None:
-    result = history.build(FAILS, number=2, base=base_of(history))
-    assert result.failure is not None and result.failure.exit_status == 3
-    assert result.notes == (
-        f"no overlay of the wheel of {history.shas[0][:12]}: backend.py changed, which steers the build",
-    )
-
-
-@pytest.mark.parametrize("damage", ["missing", "damaged", "no wheel"])
-def test_a_base_that_is_not_as_it_was_is_a_note_and_a_build(history: Bench, damage: str) -> None:
-    base = base_of(history)
-    stored = history.pipeline.site.store.local / base.wheel
-    if damage == "missing":
-        stored.unlink()
-    elif damage == "damaged":
-        stored.write_bytes(b"x" + stored.read_bytes()[1:])
-    else:
-        base = base.model_copy(update={"wheel": "wheels/k/1/a.whl"})
-    result = history.build(number=1, base=base)
-    assert result.origin == "built" and result.wheel is not None and result.fault is None
-    assert result.base_lost == (damage != "no wheel")
-    (note,) = result.notes
-    assert {"missing": "not in the store", "damaged": "damaged wheel", "no wheel": "no name of a wheel"}[damage] in note
-
-
-def test_a_base_commit_that_cannot_be_brought_is_a_note_and_a_build(history: Bench) -> None:
-    base = base_of(history)
-    lost = base.model_copy(update={"source": base.source.model_copy(update={"sha": "0" * 40})})
-    result = history.build(number=1, base=lost)
-    assert result.origin == "built" and "0" * 40 in result.notes[0]
-
-
-OVERLAY = (
-    'test -f pyproject.toml; cp "$FIRSTBAD_BASE" "$FIRSTBAD_OUT"; echo "from $(basename "$FIRSTBAD_BASE")"; '
-    'test -w "$FIRSTBAD_BASE" && echo writable || echo read-only'
-)
-
-
-def test_the_projects_own_way_finds_the_base_wheel(history: Bench) -> None:
-    result = history.build(FAILS, number=2, key="own", base=base_of(history), overlay_command=OVERLAY)
-    assert result.wheel is not None and result.origin == "overlay" and result.notes == ()
-    assert "from tinypkg-1.0-py3-none-any.whl" in log_of(history, result)
-    assert "read-only" in log_of(history, result)
-    assert "made by the overlay command" in result.log.last_lines[-1]
-
-
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        ("echo left; echo it broke; exit 7", "ended with exit status 7: it broke"),
-        ("true", "the build left no wheel"),
-        ("kill -9 $$", "died of signal 9"),
-        ("sleep 600", "took too long"),
-        (wheel_of(METADATA), "the wheel is of a, not of tinypkg"),
-    ],
-)
-def test_the_projects_own_way_that_fails_is_a_note_and_a_build(history: Bench, command: str, said: str) -> None:
-    limits = {"timeout_s": 3.0 if command.startswith("sleep") else 60.0}
-    result = history.build(
-        number=1, base=base_of(history), overlay_command=f"touch junk; {command}", package="tinypkg", limits=limits
-    )
-    assert result.origin == "built" and result.wheel is not None
-    (note,) = result.notes
-    assert said in note
-    assert history.left() == []
-
-
-def test_a_build_after_the_projects_own_way_begins_afresh(history: Bench) -> None:
-    command = 'test ! -e junk; test -z "$(ls $FIRSTBAD_OUT)"; ' + UV_BUILD
-    overlay = "touch junk $FIRSTBAD_OUT/a.whl; exit 1"
-    result = history.build(command, number=1, base=base_of(history), overlay_command=overlay)
-    assert result.origin == "built", result
 
 
 def test_a_wheel_of_another_project_is_a_failure(process_bench: Bench) -> None:
@@ -378,98 +233,3 @@ def test_a_wheel_of_another_project_is_a_failure(process_bench: Bench) -> None:
 
 def test_the_name_of_a_project_is_compared_in_its_canonical_form(process_bench: Bench) -> None:
     assert process_bench.build(wheel_of(METADATA, "A_b.c-1-py3-none-any.whl"), package="a-B_C").wheel is not None
-
-
-# Wheels that are no good.
-
-
-def zipped(folder: Path, *entries: tuple[zipfile.ZipInfo, bytes]) -> Path:
-    path = folder / "a-1-py3-none-any.whl"
-    with warnings.catch_warnings(), zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        warnings.simplefilter("ignore")
-        archive.writestr("a-1.dist-info/METADATA", "Name: a")
-        for entry, text in entries:
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, text)
-    return path
-
-
-def refused(wheel: Path) -> str:
-    with pytest.raises(wheels.NoWheel) as why:
-        wheels.check(wheel)
-    return str(why.value)
-
-
-def test_a_member_that_is_there_twice_is_refused(tmp_path: Path) -> None:
-    entries = [(zipfile.ZipInfo("a.py"), b"1"), (zipfile.ZipInfo("a.py"), b"2")]
-    assert "the same member twice" in refused(zipped(tmp_path, *entries))
-
-
-def test_members_that_differ_by_case_only_are_fine(tmp_path: Path) -> None:
-    wheels.check(zipped(tmp_path, (zipfile.ZipInfo("A.py"), b"1"), (zipfile.ZipInfo("a.py"), b"2")))
-
-
-def with_size(wheel: Path, size: int) -> Path:
-    """Says another size of its last member than it has."""
-    text = bytearray(wheel.read_bytes())
-    at = text.rindex(b"PK\x01\x02")
-    text[at + 24 : at + 28] = size.to_bytes(4, "little")
-    wheel.write_bytes(text)
-    return wheel
-
-
-@pytest.mark.parametrize("size", [10, 999, 1001, 5000])
-def test_a_member_that_is_larger_or_smaller_than_it_says_is_refused(tmp_path: Path, size: int) -> None:
-    wheel = with_size(zipped(tmp_path, (zipfile.ZipInfo("a.py"), b"x" * 1000)), size)
-    assert "a.py" in refused(wheel)
-
-
-def test_a_bomb_that_says_how_large_it_is_is_refused_unread(tmp_path: Path) -> None:
-    entries = [(zipfile.ZipInfo(f"{number}.py"), b"x") for number in range(5)]
-    wheel = zipped(tmp_path, *entries)
-    wheel.write_bytes(_all_sizes(wheel.read_bytes(), 2**32 - 2))
-    assert "bytes, more than" in refused(wheel)
-
-
-def _all_sizes(text: bytes, size: int) -> bytes:
-    parts = text.split(b"PK\x01\x02")
-    return b"PK\x01\x02".join([parts[0], *(part[:20] + size.to_bytes(4, "little") + part[24:] for part in parts[1:])])
-
-
-def test_members_that_share_their_bytes_are_refused(tmp_path: Path) -> None:
-    """As in a bomb whose entries all point to the same compressed bytes."""
-    entries = [(zipfile.ZipInfo(f"{number}.py"), os.urandom(5000)) for number in range(4)]
-    wheel = zipped(tmp_path, *entries)
-    parts = wheel.read_bytes().split(b"PK\x01\x02")
-    (first,) = (part[38:42] for part in parts[1:] if b"0.py" in part)
-    pointing = [part[:38] + first + part[42:] if b".py" in part else part for part in parts[1:]]
-    whole = b"PK\x01\x02".join([parts[0][:6000], *pointing])
-    wheel.write_bytes(whole)
-    assert refused(wheel)
-
-
-def test_an_encrypted_member_is_refused(tmp_path: Path) -> None:
-    wheel = zipped(tmp_path, (zipfile.ZipInfo("a.py"), b"x"))
-    text = bytearray(wheel.read_bytes())
-    text[text.rindex(b"PK\x01\x02") + 8] |= 1
-    wheel.write_bytes(text)
-    assert "encrypted" in refused(wheel)
-
-
-@settings(deadline=None, max_examples=200)
-@given(at=st.integers(min_value=0, max_value=10_000), value=st.integers(min_value=0, max_value=255))
-def test_a_wheel_with_any_byte_changed_is_refused_or_holds_what_it_held(
-    tmp_path_factory: pytest.TempPathFactory, at: int, value: int
-) -> None:
-    folder = tmp_path_factory.mktemp("wheel")
-    wheel = zipped(folder, (zipfile.ZipInfo("a.py"), b"print('hello')\n" * 20))
-    text = bytearray(wheel.read_bytes())
-    text[at % len(text)] = value
-    wheel.write_bytes(text)
-    try:
-        wheels.check(wheel)
-    except wheels.NoWheel:
-        return
-    with zipfile.ZipFile(wheel) as archive:
-        held = {archive.read(name) for name in archive.namelist()}
-    assert held <= {b"print('hello')\n" * 20, b"Name: a"}

@@ -162,8 +162,10 @@ class _Replay:
                 yield Member(self._renamed(name), name, content.get(name), self._executable(name))
 
     def _is_empty_folder(self, name: str, gone: set[str]) -> bool:
+        if not name.endswith("/"):
+            return False
         inside = [other for other in self.wheel.members if other.startswith(name) and not other.endswith("/")]
-        return name.endswith("/") and bool(inside) and all(other in gone for other in inside)
+        return bool(inside) and gone.issuperset(inside)
 
     def _executable(self, member: str) -> bool | None:
         """None unless the file's mode changed, and the wheel follows it."""

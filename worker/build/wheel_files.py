@@ -43,7 +43,7 @@ class WheelFile:
     def members(self) -> list[str]:
         return self.zip.namelist()
 
-    @property
+    @cached_property
     def info(self) -> str:
         """The *.dist-info folder. Errors: CannotOverlay."""
         found = {name.partition("/")[0] for name in self.members if name.partition("/")[0].endswith(".dist-info")}
