@@ -6,16 +6,16 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.builds.served import bisect
+from benchmarks.builds.served import bisect, took_s
 from examples.demo import Service
 from examples.generate import Example
 from service.client import Client
-from service.doors.api.views import ReportView
 from service.embedded_redis import EmbeddedRedis
 
 FULL: dict[str, Any] = {"native_paths": [], "wheel_paths": []}
@@ -23,30 +23,37 @@ FULL: dict[str, Any] = {"native_paths": [], "wheel_paths": []}
 
 def run(example: Example, root: Path, port: int, build_s: float, run_s: float) -> None:
     env = {"TINYSERVE_BUILD_SECONDS": str(build_s), "TINYSERVE_START_SECONDS": str(run_s)}
-    seconds = {}
-    for name, ahead, change in (
-        ("nothing shared, nothing ahead", 0, FULL),
-        ("native code shared, nothing ahead", 0, {}),
-        ("native code shared, builds ahead", 4, {}),
+    seconds = []
+    for name, builders, ahead, change in (
+        ("nothing shared, nothing ahead, 1 builder", 1, 0, FULL),
+        ("native code shared, nothing ahead, 1 builder", 1, 0, {}),
+        ("native code shared, builds ahead, 1 builder", 1, 4, {}),
+        ("native code shared, builds ahead, 3 builders", 3, 4, {}),
     ):
-        with service(root / f"ahead-{len(seconds)}", port, ahead) as client:
+        with service(root / f"ahead-{len(seconds)}", port, builders, ahead) as client:
             report = bisect(client, example, env=env, **change)
-        seconds[name] = _seconds(report)
-        print(f"{name}: {seconds[name]:.1f} s, {report.probes_done} probes, wheels {dict(report.wheels)}")
-    full, shared, both = seconds.values()
+        seconds.append(took_s(report))
+        wheels = ", ".join(f"{count} {origin}" for origin, count in report.wheels.items())
+        print(f"{name}: {seconds[-1]:.1f} s, {report.probes_done} probes, {wheels}")
+    full, shared, one, three = seconds
     print(
-        f"builds ahead take {both / shared:.2f} of the time without; both take {both / full:.2f} of the time of neither"
+        f"builds ahead take {one / shared:.2f} of the time without (3 builders: {three / shared:.2f}), "
+        f"and {one / full:.2f} of the time when nothing is shared (3 builders: {three / full:.2f})"
     )
 
 
 @contextmanager
-def service(home: Path, port: int, ahead: int) -> Iterator[Client]:
-    """A service with a worker of its own that runs, and another that builds."""
+def service(home: Path, port: int, builders: int, ahead: int) -> Iterator[Client]:
+    """A service with a worker of its own that runs one probe at a time, and another that only builds."""
     home.mkdir(parents=True)
     with EmbeddedRedis(home / "broker") as redis_url:
         ours = {"FIRSTBAD_REDIS_URL": redis_url, "FIRSTBAD_AHEAD": str(ahead), "FIRSTBAD_SLOTS": "1"}
-        with Service(home / "home", port, {**ours, "FIRSTBAD_ROLES": "run"}) as url, _builder(home, ours):
-            yield Client(url)
+        with Service(home / "home", port, {**ours, "FIRSTBAD_ROLES": "run"}) as url:
+            client = Client(url)
+            with _builder(home, {**ours, "FIRSTBAD_SLOTS": str(builders)}):
+                while not any(node.name == "builder" and node.state == "alive" for node in client.nodes()):
+                    time.sleep(0.1)
+                yield client
 
 
 @contextmanager
@@ -67,8 +74,3 @@ def _builder(home: Path, ours: dict[str, str]) -> Iterator[None]:
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait()
-
-
-def _seconds(report: ReportView) -> float:
-    assert report.ended_at is not None
-    return (report.ended_at - report.created_at).total_seconds()

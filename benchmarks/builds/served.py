@@ -27,7 +27,7 @@ def run(root: Path, port: int, places: Sequence[int]) -> None:
         compiled.append(_compiled(builds))
         print(
             f"first bad at {place}: {report.probes_done} probes with both ends, {len(builds)} wheels of "
-            f"{len(natives)} native keys, {compiled[-1]} built in full, {_seconds(report):.1f} s"
+            f"{len(natives)} native keys, {compiled[-1]} built in full, {took_s(report):.1f} s"
         )
     print(f"native builds of whole bisections: {sum(compiled) / len(compiled):.2f} in the mean of {len(compiled)}")
     _two_at_once(root, port, places[-1])
@@ -66,6 +66,6 @@ def _compiled(builds: Sequence[BuildView]) -> int:
     return sum(build.origin == "built" for build in builds)
 
 
-def _seconds(report: ReportView) -> float:
+def took_s(report: ReportView) -> float:
     assert report.ended_at is not None
     return (report.ended_at - report.created_at).total_seconds()
