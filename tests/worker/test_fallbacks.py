@@ -28,7 +28,7 @@ def weak(request: pytest.FixtureRequest, tmp_path: Path, repository: tuple[Path,
     for tool in tools:
         needs(tool)
     made = pipeline(tmp_path)
-    sandbox = ProcessSandbox(made.work_dir, install_inside(made.work_dir), View(), 65534, tools)
+    sandbox = ProcessSandbox(made.site.work_dir, install_inside(made.site.work_dir), View(), 65534, tools)
     return Bench(
         Pipeline(dataclasses.replace(made.site, sandboxes={"process": sandbox})), *repository, Sandbox(kind="process")
     )
