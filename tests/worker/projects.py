@@ -8,8 +8,10 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from installer.sources import WheelFile
 from uv import find_uv_bin
 
+from worker.build import wheels
 from worker.build.overlay import Inputs, Made, overlay
 
 BASE_SHA = "0123456789abcdef0123456789abcdef01234567"
@@ -122,3 +124,21 @@ class Bases:
         tree, wheel = self.of(before)
         into.mkdir(parents=True, exist_ok=True)
         return overlay(Inputs(wheel, sha, tree, tar_of(laid(into / "t", after))), into)
+
+
+def with_files(files: Files, changes: dict[str, str | None]) -> dict[str, str]:
+    """None removes a file."""
+    merged = {**files, **changes}
+    return {path: text for path, text in merged.items() if text is not None}
+
+
+def same_as_built(bases: Bases, before: Files, after: Files, into: Path) -> None:
+    made = bases.overlay(before, after, into)
+    _, built = bases.of(after)
+    assert made.wheel.name == built.name
+    ours, theirs = members(made.wheel), members(built)
+    assert list(ours) == list(theirs)
+    assert {name: text for name, text in ours.items() if text != theirs[name]} == {}
+    wheels.check(made.wheel)
+    with WheelFile.open(made.wheel) as source:
+        source.validate_record()

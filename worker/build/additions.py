@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from worker.build.impossible import CannotOverlay
+from worker.build.patterns import may_leave_out, reaches
+from worker.build.project import Project
 from worker.build.sources_of_wheel import Origins
 from worker.build.trees import Tree, below, kind, parents
 
@@ -16,16 +18,15 @@ _PACKAGE = "__init__.py"
 
 @dataclass(frozen=True)
 class Additions:
-    """`base`, `tree`: before and after. `lists_packages`: folders are named one by one, so that a new one is none.
+    """`before`: what the base wheel is of, as `origins` says. `tree`: what there is now."""
 
-    `looks_around`: the build takes folders beside those that it took, if they look like packages.
-    """
-
-    base: Tree
+    before: Project
     tree: Tree
     origins: Origins
-    lists_packages: bool
-    looks_around: bool
+
+    @property
+    def base(self) -> Tree:
+        return self.before.tree
 
     @cached_property
     def taken(self) -> Mapping[str, str]:
@@ -63,6 +64,7 @@ class Additions:
                 if not folder and "/" in path:
                     raise CannotOverlay(f"{path} is in a new folder, which may be a package of the wheel")
                 self._check_alike(path)
+                self._check_patterns(path)
                 self._check_package(path)
                 return True
             if len(taken) > 1:
@@ -81,12 +83,12 @@ class Additions:
         """Of a file in no folder that the wheel has: it is left out, but for packages where builds look for them."""
         around = {folder for top in self._packages for folder in parents(top)}
         new = next((folder for folder in reversed(list(parents(path))) if folder not in around), None)
-        if not path.endswith(".py") or new is None or self.lists_packages:
+        if not path.endswith(".py") or new is None or self.before.lists_packages:
             return False
         if any(below(other, new) for other in self.base.by_kind.get(".py", [])):
             return False  # a folder that the build left out before
         root = next(parents(new))
-        if root in around and (self.looks_around or not self._leaves_out_some(root)):
+        if root in around and (self.before.looks_around or not self._leaves_out_some(root)):
             raise CannotOverlay(f"{path} is in a new folder, which may be a package of the wheel")
         return False
 
@@ -94,6 +96,21 @@ class Additions:
         """Whether there are Python files in folders of `root` that are not in the wheel."""
         untaken = [path for path in self.base.by_kind.get(".py", []) if path not in self.taken and below(path, root)]
         return any("/" in path[len(root) :].lstrip("/") for path in untaken)
+
+    def _check_patterns(self, path: str) -> None:
+        if (pattern := may_leave_out(path, self.before)) is not None:
+            raise CannotOverlay(f"{path} is new, and the project's set-up may leave it out by {pattern!r}")
+        folder = path.rpartition("/")[0]
+        beside = any(other.rpartition("/")[0] == folder for other in self.base.by_kind.get(kind(path), []))
+        is_data = kind(path) != ".py" and not beside
+        if not reaches(path, self.before) or (is_data and not self._takes_all(path)):
+            raise CannotOverlay(f"{path} is new, and the project's set-up may not reach it")
+
+    def _takes_all(self, path: str) -> bool:
+        """Whether the build takes folders as they are: nothing of the outermost was left out."""
+        top = self._mapped_parents(path)[-1]
+        whole = all(other in self.taken for other in self.base.files if below(other, top))
+        return whole and not self.before.is_set_up
 
     def _check_alike(self, path: str) -> None:
         """Left out by a pattern, maybe: the name has much in common with a file that was left out."""
@@ -114,7 +131,7 @@ class Additions:
         new = [folder for folder in parents(path) if folder and folder not in self.origins.folders]
         if not path.endswith(".py") or not new:
             return
-        if self.lists_packages:
+        if self.before.lists_packages:
             raise CannotOverlay(f"{path} is in a new folder, and the project's set-up names its packages one by one")
         regular = all(f"{each}/{_PACKAGE}" in self.base.files for each in self._packages if each)
         within = [folder for folder in new if any(up in self._packages for up in parents(folder))]

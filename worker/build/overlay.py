@@ -108,9 +108,7 @@ class _Replay:
 
     def _added(self) -> dict[str, str]:
         """Path by member, of files that are new."""
-        additions = Additions(
-            self.it.before.tree, self.after, self.it.origins, self.it.before.lists_packages, self.it.before.looks_around
-        )
+        additions = Additions(self.it.before, self.after, self.it.origins)
         new = sorted({*self.after.files} - {*self.it.before.tree.files})
         members = ((additions.member(path), path) for path in new)
         return {member: path for member, path in members if member is not None}

@@ -77,7 +77,7 @@ def _take(url: str, wanted: Wanted, into: Path, downloads: Downloads) -> tuple[P
     try:
         is_file = urllib.parse.urlsplit(url).path.endswith(".whl")
     except ValueError as error:
-        raise NotFetched(f"the index {url[:200]!r} cannot be reached: {error}") from error
+        raise NotFetched(f"the index {host(url)} cannot be reached: {error}") from error
     file = _named(url) if is_file else _best(_files(url, wanted, downloads), wanted, url)
     try:
         wheels.check_name(file.filename, wanted.package)

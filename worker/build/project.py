@@ -150,7 +150,7 @@ def _is_licence(path: str, project: Project) -> bool:
 def _gives_metadata(path: str, before: Project, after: Project, taken: Mapping[str, str]) -> bool:
     """Whether the set-up names the file, or the module that it is, and what it gives may have changed."""
     dynamic = before.table.get("dynamic")
-    names = set(_strings(before.tools))
+    names = set(strings(before.tools))
     module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     if path in names and path in taken and before.table and not dynamic:
         return False
@@ -181,16 +181,16 @@ def _version_lines(path: str, tree: Tree) -> list[bytes]:
     return _VERSION_LINE.findall(tree.read(path)) if path in tree.files else []
 
 
-def _strings(value: object) -> Iterator[str]:
+def strings(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for name, each in value.items():
             yield str(name)
-            yield from _strings(each)
+            yield from strings(each)
     elif isinstance(value, list):
         for each in value:
-            yield from _strings(each)
+            yield from strings(each)
 
 
 def _table(parent: Mapping[str, Any], name: str) -> Mapping[str, Any]:
