@@ -38,7 +38,7 @@ def _forecast(
     if not scope.keys:
         return Forecast()
     live = tx.builds_in(LIVE_BUILDS)
-    found = forecast(tx.stock(bisection.request.repo), live, probes)
+    found = forecast(tx.stock(bisection.request.repo), live, probes, bisection.id)
     if not ahead:
         return found
     return with_room(found, Site(tx.nodes(), live, tx.probes_in(LIVE_PROBES)), bisection.id, ahead, now)

@@ -26,6 +26,9 @@ def ask(tx: Transaction, bisection: Bisection, sha: str, keys: Keys, now: dateti
     if build is None:
         build = Build(keys.content, BuildState.QUEUED, bisection.request.repo, sha, bisection.id, now)
         return start(tx, replace(build, native_key=keys.native, ahead=ahead, used_at=now), now)
+    if ahead and build.state is BuildState.FAULTED:
+        # The nodes could not do it: only for a probe is it tried again.
+        return build
     if _to_be_built_anew(build, bisection):
         return start(tx, replace(build, bisection_id=bisection.id, ahead=ahead, used_at=now), now)
     return _asked_again(tx, build, now, ahead=ahead)

@@ -21,7 +21,8 @@ _ON_A_NODE = (ProbeState.QUEUED, ProbeState.RUNNING)
 
 @dataclass(frozen=True)
 class Forecast:
-    """`wheels`, `natives`: content and native keys that are in stock. `live`: content keys that are being built.
+    """`wheels`, `natives`: content and native keys that are in stock. `coming`: both kinds, of what is being built for
+    somebody; `begun`: content keys of what is being built ahead for this bisection.
 
     `room`: slots of builders that nobody needs; `most`: of them for builds ahead of the probes that want them.
     `shared`: builders run probes too.
@@ -29,7 +30,8 @@ class Forecast:
 
     wheels: frozenset[str] = frozenset()
     natives: frozenset[str] = frozenset()
-    live: frozenset[str] = frozenset()
+    coming: frozenset[str] = frozenset()
+    begun: frozenset[str] = frozenset()
     run_s: float = RUN_S
     build_s: float = BUILD_S
     overlay_s: float = OVERLAY_S
@@ -49,14 +51,18 @@ class Forecast:
         return self.overlay_s if keys.native in self.natives else self.build_s
 
 
-def forecast(stock: Sequence[Stock], builds: Iterable[Build], probes: Sequence[Probe]) -> Forecast:
-    """`builds`: those under way. `probes`: of the bisection, whose runs tell how long the next one will take."""
+def forecast(stock: Sequence[Stock], builds: Sequence[Build], probes: Sequence[Probe], own: str) -> Forecast:
+    """`builds`: those under way, for any bisection; `own`: the one that asks. `probes`: of it, whose runs tell how long
+    the next one will take."""
+    begun = frozenset(build.key for build in builds if build.ahead and build.bisection_id == own)
+    others = [build for build in builds if build.key not in begun]
     natives = {wheel.native_key for wheel in stock if wheel.native_key and wheel.origin is not Origin.OVERLAY}
     runs = [_seconds(probe) for probe in probes if probe.started_at and probe.finished_at and probe.outcome]
     return Forecast(
         wheels=frozenset(wheel.key for wheel in stock),
         natives=frozenset(natives),
-        live=frozenset(build.key for build in builds),
+        coming=frozenset(key for build in others for key in (build.key, build.native_key) if key),
+        begun=begun,
         run_s=_median(runs, RUN_S),
         build_s=_median([w.seconds for w in stock if w.seconds and w.origin is Origin.BUILT], BUILD_S),
         overlay_s=_median([w.seconds for w in stock if w.seconds and w.origin is Origin.OVERLAY], OVERLAY_S),
@@ -79,16 +85,22 @@ def worth_building(
     The likeliest first: a build ahead saves its own time as often as it is wanted, so that what a second of work saves
     is that chance, however long it takes. Among equals what is under way, then what takes least. Native code once.
     """
-    wanted = [(sha, chance, keys[sha]) for sha, chance in likely if forecast.build_seconds(keys[sha]) > 0]
+    known = [(sha, chance, keys[sha]) for sha, chance in likely]
+    wanted = [one for one in known if forecast.build_seconds(one[2]) > 0 and not _coming(one[2], forecast)]
     ranked = sorted(
         wanted,
-        key=lambda one: (-round(one[1], 2), one[2].content not in forecast.live, forecast.build_seconds(one[2])),
+        key=lambda one: (-round(one[1], 2), one[2].content not in forecast.begun, forecast.build_seconds(one[2])),
     )
     chosen: dict[str, str] = {}
     for sha, _, key in ranked:
         making = key.content if key.native is None or key.native in forecast.natives else key.native
         chosen.setdefault(making, sha)
     return tuple(chosen.values())[: min(forecast.room, forecast.most)]
+
+
+def _coming(keys: Keys, forecast: Forecast) -> bool:
+    """It, or what its compiled files are taken from, is being built anyway."""
+    return keys.content in forecast.coming or (keys.native in forecast.coming and keys.native not in forecast.natives)
 
 
 @dataclass(frozen=True)

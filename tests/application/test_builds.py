@@ -16,6 +16,7 @@ from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 from service.domain.recipe import Deps, Fixup, Recipe
 from service.domain.results import SurveyReport, WheelFacts
 from tests.application.conftest import World
+from tests.application.test_races import at_once
 from tests.fakes.workers import BUILDER
 from tests.repositories import NewCommit, build_repository
 
@@ -475,3 +476,33 @@ def test_a_build_tells_how_its_wheel_came_about(native: World) -> None:
 def test_a_probe_that_waits_for_a_build_is_building(native: World) -> None:
     _, bad, good = two_of_one_tree(native)
     assert {native.flow.probe(probe.id).state for probe in (bad, good)} == {ProbeState.BUILDING}
+
+
+def test_bisections_that_begin_at_once_compile_their_native_code_once(native: World) -> None:
+    for number in range(19, 24):
+        submit(native, bad=native.shas[number])
+        native.flow.prepare(native.workers.prepares.pop())
+    reports = [SurveyReport(order.bisection, order.attempt, "n1", BUILDER) for order in native.workers.surveys]
+    at_once(*[lambda report=report: native.flow.surveyed(report) for report in reports])
+    assert len(native.workers.builds) == 1
+    native.workers.surveys.clear()
+    native.workers.work(native.flow, native.truth(14))
+    compiled = [native_tree(native, order.source.sha) for order in native.workers.built if order.base is None]
+    assert len(compiled) == len(set(compiled))
+
+
+def test_a_build_ahead_that_met_only_faults_is_left_until_a_probe_wants_it(native: World) -> None:
+    node(native, 2, "build")
+    begun(native)
+    bad, ahead = native.workers.builds
+    native.workers.builds = [ahead]
+    for _ in range(3):
+        native.workers.build(native.flow, fault=Fault("disk-full", "full", ""))
+        native.wait_for_retry()
+        node(native, 2, "build")
+    assert state(native, ahead.key) is BuildState.FAULTED
+    assert ahead.key not in [order.key for order in native.workers.builds]
+    native.workers.builds = [bad]
+    native.workers.build(native.flow)
+    native.workers.run(native.flow, native.truth(14))
+    assert ahead.key in [order.key for order in native.workers.builds]
