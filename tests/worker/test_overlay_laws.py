@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import itertools
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.worker.projects import BACKENDS, BASE_SHA, FILES, Bases, laid, members, same_as_built, tar_of, with_files
+from worker.build import wheels
 from worker.build.overlay import CannotOverlay, Inputs, overlay
 
 _numbers = itertools.count()
@@ -117,3 +120,58 @@ def test_any_change_of_python_files_gives_what_a_build_gives(
 ) -> None:
     files = BACKENDS[backend]
     same_as_built(bases, files, with_files(files, edits), tmp_path / str(next(_numbers)))
+
+
+ODD = [
+    "3",
+    "true",
+    '""',
+    '"x"',
+    '"\\n"',
+    "[]",
+    "[3]",
+    '["x y"]',
+    "{}",
+    "{x = 3}",
+    '{file = "x"}',
+    "[[[]]]",
+    "1979-05-27",
+]
+KEYS = [
+    *("name", "version", "description", "readme", "requires-python", "license", "license-files", "authors", "urls"),
+    *("keywords", "classifiers", "dependencies", "optional-dependencies", "dynamic", "scripts", "entry-points"),
+]
+PLACES = [f"[project]\n{key}" for key in KEYS] + [
+    *("project", "tool", "build-system", "[build-system]\nbuild-backend", "[build-system]\nbackend-path"),
+    *("[tool]\nsetuptools", "[tool]\nhatch", "[tool.setuptools]\npackages", "[tool.setuptools.packages]\nfind"),
+]
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    place=st.sampled_from(PLACES),
+    values=st.tuples(st.sampled_from(ODD), st.sampled_from(ODD)),
+    paths=st.sets(st.sampled_from([*NEW, "setup.py", "LICENSE.txt", "src/demo_pkg/x.y", "x", "a/b.py"]), max_size=3),
+)
+def test_whatever_pyproject_says_there_is_a_wheel_or_a_reason(
+    bases: Bases, place: str, values: tuple[str, str], paths: set[str], tmp_path: Path
+) -> None:
+    """Both commits are of people who are not trusted; nothing else may be raised."""
+    _, wheel = bases.of(BACKENDS["hatchling"])
+    folder = tmp_path / str(next(_numbers))
+    folder.mkdir()
+    trees = []
+    for name, value, more in (("old", values[0], set()), ("new", values[1], paths)):
+        texts = {**FILES, "pyproject.toml": f"{place} = {value}\n", **dict.fromkeys(more, "x = 1\n")}
+        trees.append(folder / name)
+        with tarfile.open(trees[-1], "w") as archive:
+            for path, text in texts.items():
+                entry = tarfile.TarInfo(path)
+                entry.size = len(text.encode())
+                archive.addfile(entry, io.BytesIO(text.encode()))
+    try:
+        made = overlay(Inputs(wheel, BASE_SHA, *trees), folder)
+    except CannotOverlay as why:
+        assert str(why)
+    else:
+        wheels.check(made.wheel)
