@@ -233,3 +233,9 @@ def test_a_wheel_of_another_project_is_a_failure(process_bench: Bench) -> None:
 
 def test_the_name_of_a_project_is_compared_in_its_canonical_form(process_bench: Bench) -> None:
     assert process_bench.build(wheel_of(METADATA, "A_b.c-1-py3-none-any.whl"), package="a-B_C").wheel is not None
+
+
+def test_the_text_of_a_failed_build_that_is_looked_for_is_found(process_bench: Bench) -> None:
+    failed = process_bench.build("echo; echo a.o: undefined symbol f; seq 1 100; exit 1", failure="undefined symbol")
+    assert failed.failure.failure_seen == "a.o: undefined symbol f"
+    assert process_bench.build("echo another; exit 1", failure="undefined symbol").failure.failure_seen is None

@@ -44,7 +44,8 @@ def build(site: Site, order: BuildOrder, stop: Stop) -> dict[str, Any]:
 
 def _run(site: Site, order: BuildOrder, job: Job, sandbox: Sandbox, began: float, stop: Stop) -> Run:
     """The project's own way."""
-    task = Task(order, {"build": order.command}, _labels(order), began, _cache(site, order, order.command, sandbox))
+    work = {"build": order.command, "failure": order.failure}
+    task = Task(order, work, _labels(order), began, _cache(site, order, order.command, sandbox))
     return execute(site, job, sandbox, task, stop)
 
 
@@ -65,7 +66,7 @@ def _overlaying(under_way: Build, sandbox: Sandbox, began: float) -> Overlaying:
 
 
 def _built(site: Site, order: BuildOrder, job: Job, run: Run, path: str) -> dict[str, Any]:
-    wanted = Wanted(path, "build", lines=BUILD_LINES)
+    wanted = Wanted(path, "build", order.failure, BUILD_LINES)
     if run.exit_status == 0:
         try:
             found = wheels.take(job.out / "wheels", job.inputs, order.package)
