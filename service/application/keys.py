@@ -17,7 +17,7 @@ from service.domain.recipe import SandboxKind
 from service.search.graph import Range
 
 PROJECT = "pyproject.toml"
-#: Tables of pyproject.toml that no build reads. Workers, who share no code with us, leave out the same when they compare.
+#: Tables of pyproject.toml that no build reads. Workers, who share no code with us, leave out the same ones.
 IDLE_TOOLS = frozenset(
     """
     bandit basedpyright black bumpversion bumpver cibuildwheel codespell commitizen coverage deptry flake8
