@@ -1,0 +1,169 @@
+"""Reads a log line by line, each process on its own, and passes over what says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from worker.observe.error_lines import LineReader
+from worker.observe.failures import Failures, Record
+from worker.observe.frames import frames_of
+from worker.observe.pointers import Rank, rank
+from worker.observe.pytest_report import PytestReader
+from worker.observe.records import records_of
+from worker.observe.traceback_native import NativeReader
+from worker.observe.traceback_python import PythonReader
+from worker.observe.traceback_stacks import GoReader, RustReader, StackReader
+
+#: Lines are looked at in blocks. A block without any of these words, while nobody waits for more, is passed over.
+BLOCK_LINES, BLOCK_CHARACTERS = 256, 1 << 20
+#: Lines are alike when so many of their first and last characters are, digits aside; so many of them are remembered.
+SHAPE, SHAPES = 200, 4096
+#: Lines that are read on behind a failure that explains the rest.
+AFTERWARDS = 20_000
+_DIGITS = str.maketrans("123456789", "000000000")
+WORDS = (
+    "rror", "ERROR", "Traceback (", "xception", "ssert", "ASSERT", "anic", "atal", "FATAL", "FAIL", "terminat",
+    "ignal", "SIG", "Segfault", "egmentation", "core dumped", "Aborted", "Killed", "NCCL WARN",
+    "undefined reference", "ld: ", "Caused by", "Check failed", "(): ", "corrupt", "stack smashing", "Sanitizer",
+    "uda", "Bus e", "Timeout (", ".go:", ": In ", "atchdog", "========= ",
+)  # fmt: skip
+
+
+def read(log: str | Iterable[str], project: tuple[str, ...]) -> Reading:
+    reading = Reading(project)
+    for number, block in _blocks(log.split("\n") if isinstance(log, str) else log):
+        reading.read(block, number)
+        if reading.settled(number):
+            break
+    return reading
+
+
+class Reading:
+    """Of a log: each process' lines go to readers of its own."""
+
+    def __init__(self, project: tuple[str, ...]) -> None:
+        self.failures = Failures()
+        self.last: Record | None = None
+        self._project = project
+        self._next_look = AFTERWARDS
+        self._seen: dict[str, int] = {}
+        self._readers: dict[str, Readers] = {}
+        self._before: Readers | None = None
+        self._before_number = 0
+
+    def read(self, block: list[str], first: int) -> None:
+        whole = "\n".join(block)
+        quiet = first > self.failures.live_until and not any(word in whole for word in WORDS)
+        if not quiet:
+            for number, line in enumerate(block, first):
+                if number <= self.failures.live_until:
+                    self._line(line, number)
+                elif any(word in line for word in WORDS):
+                    self._new(line, number)
+        for number, line in zip(range(first + len(block) - 1, first - 1, -1), reversed(block), strict=True):
+            if said := [record for record in records_of(line, number) if record.text.strip()]:
+                self.last = said[-1]
+                break
+
+    def settled(self, number: int) -> bool:
+        """Whether the root has been found and all that could tell its frames lies behind."""
+        if not self._project or number < self._next_look:
+            return False
+        self._next_look = number + AFTERWARDS // 4
+        behind = (failure for failure in self.failures.found if failure.number < number - AFTERWARDS)
+        return any(
+            rank(failure, True) is Rank.SPECIFIC and frames_of(failure.places, self._project) for failure in behind
+        )
+
+    def _new(self, line: str, number: int) -> None:
+        """A line that led to nothing but itself is not read a third time, whatever numbers it holds."""
+        shape = (line[:SHAPE] + line[SHAPE:][-SHAPE:]).translate(_DIGITS)
+        if self._seen.get(shape, 0) >= 2:
+            return
+        until = self.failures.live_until
+        self._line(line, number)
+        last = self.failures.found[-1] if self.failures.found else None
+        strong = last is not None and last.number == number and not last.line_only
+        if self.failures.live_until == until and not strong and len(self._seen) < SHAPES:
+            self._seen[shape] = self._seen.get(shape, 0) + 1
+
+    def _line(self, line: str, number: int) -> None:
+        for record in records_of(line, number):
+            readers = self._of(record)
+            readers.feed(record)
+            self._before, self._before_number = readers, number
+
+    def _of(self, record: Record) -> Readers:
+        """A line without a mark continues the record right above it, when that one began something and no other did."""
+        unmarked = self._get("")
+        before = self._before
+        if record.process or record.opens or before is None or before is unmarked or unmarked.open:
+            return self._get(record.process)
+        adjacent = record.number - self._before_number <= 1
+        return before if adjacent and before.open and "Traceback (most" not in record.text else unmarked
+
+    def _get(self, process: str) -> Readers:
+        if process not in self._readers:
+            if len(self._readers) >= 512:
+                self._readers.clear()
+            self._readers[process] = Readers(self.failures)
+        return self._readers[process]
+
+
+class Reader(Protocol):
+    """Finds failures of one kind in the lines of one process."""
+
+    @property
+    def open(self) -> bool:
+        """The next line may be its own, too."""
+
+    def feed(self, record: Record) -> bool:
+        """Whether the line was its own."""
+
+
+#: The first that takes a line has it alone.
+READERS: tuple[Callable[[Failures], Reader], ...] = (
+    PytestReader, PythonReader, RustReader, GoReader, StackReader, NativeReader, LineReader,
+)  # fmt: skip
+
+
+class Readers:
+    """Of one process."""
+
+    def __init__(self, failures: Failures) -> None:
+        self._all: tuple[Reader, ...] = tuple(kind(failures) for kind in READERS)
+        self._level = ("", 0)
+
+    @property
+    def open(self) -> bool:
+        return any(reader.open for reader in self._all)
+
+    def feed(self, record: Record) -> None:
+        record = self._with_level(record)
+        for reader in self._all:
+            if reader.feed(record):
+                return
+
+    def _with_level(self, record: Record) -> Record:
+        """What follows a warning without prefixes of its own, right away, belongs to it."""
+        level, number = self._level
+        if record.opens:
+            self._level = (record.level if record.level == "WARNING" and not record.source else "", record.number)
+        elif level and not record.level and record.number == number + 1:
+            self._level = (level, record.number)
+            return Record(record.number, record.process, level, record.text)
+        return record
+
+
+def _blocks(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    block: list[str] = []
+    first, size = 1, 0
+    for line in lines:
+        block.append(line)
+        size += len(line)
+        if len(block) >= BLOCK_LINES or size >= BLOCK_CHARACTERS:
+            yield first, block
+            first, block, size = first + len(block), [], 0
+    if block:
+        yield first, block

@@ -1,0 +1,99 @@
+"""How alike two signatures are, and from where on they are the same failure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from worker.observe.failures import Kind
+from worker.observe.frames import Frame
+
+if TYPE_CHECKING:
+    from worker.observe.signature import Signature
+
+#: From here on two signatures are of the same failure; docs/signatures.md shows what was measured.
+THRESHOLD = 0.7
+#: What type, message and frames count. A message counts the more, the more words it has, frames the more there are.
+TYPE, COMMON_TYPE, FEW_WORDS, MANY_WORDS, FRAMES = 1.0, 0.5, 1.0, 3.0, 1.5
+ENOUGH_WORDS, ENOUGH_FRAMES = 12, 3
+#: A placeholder says little: what stood there varies. A frame counts this much of the one further in.
+PLACEHOLDER, OUTWARD = 0.2, 0.6
+#: A frame of the same file in another function, of the same function in a file that was moved, and beside it.
+SAME_FILE, MOVED, SAME_FOLDER = 0.5, 0.8, 0.2
+
+#: Types that say little, and messages that any place of a program may end with, however long they are.
+_COMMON_TYPES = {"AssertionError", "Error", "Exception", "RuntimeError", "TypeError", "ValueError", "error", "panic"}
+_COMMON = re.compile(
+    r"out of memory|illegal memory access|device-side assert|NCCL error|segmentation|watchdog", re.IGNORECASE
+)
+_LITTLE = frozenset(
+    "a an and are assert at be but by can cannot expected for got in is it not of on or that the this to with".split()  # noqa: SIM905
+)
+_TOKENS = re.compile(r"<\w+>|[^\W_]+(?:[_.][^\W_]+)*|[=!<>]=")
+
+
+def similarity(one: Signature, other: Signature) -> float:
+    """0 to 1: the weighed mean of type, message and frames. What only one of the two has counts as different."""
+    if (one.kind is Kind.HANG) != (other.kind is Kind.HANG):
+        return 0.0
+    words = _tokens(one.message), _tokens(other.message)
+    types = {_type(one), _type(other)}
+    parts = [(COMMON_TYPE if types & _COMMON_TYPES else TYPE, float(len(types) == 1))]
+    if all(words):
+        many = _telling(f"{one.message} {other.message}", words)
+        parts.append((FEW_WORDS + (MANY_WORDS - FEW_WORDS) * many, _dice(*words) ** 2))
+    elif any(words):
+        parts.append((FEW_WORDS, 0.0))
+    if one.frames or other.frames:
+        many = min(max(len(one.frames), len(other.frames)) / ENOUGH_FRAMES, 1.0)
+        parts.append((FRAMES * (1 + many) / 2, _overlap(one.frames, other.frames)))
+    return sum(weight * alike for weight, alike in parts) / sum(weight for weight, _ in parts)
+
+
+def _telling(messages: str, words: tuple[dict[str, float], dict[str, float]]) -> float:
+    """0 to 1: how much two messages say about which failure it is."""
+    return 0.0 if _COMMON.search(messages) else min(max(sum(bag.values()) for bag in words) / ENOUGH_WORDS, 1.0)
+
+
+def same(one: Signature, other: Signature) -> bool:
+    return similarity(one, other) >= THRESHOLD
+
+
+def _type(signature: Signature) -> str:
+    return signature.type.rpartition(".")[2].rpartition("::")[2]
+
+
+def _tokens(message: str) -> dict[str, float]:
+    counted = Counter(_TOKENS.findall(message.lower()))
+    return {word: (PLACEHOLDER if _says_little(word) else 1.0) * count for word, count in counted.items()}
+
+
+def _says_little(word: str) -> bool:
+    return word in _LITTLE or word[0] in "<=!>"
+
+
+def _dice(one: dict[str, float], other: dict[str, float]) -> float:
+    shared = sum(min(weight, other.get(word, 0.0)) for word, weight in one.items())
+    return 2 * shared / (sum(one.values()) + sum(other.values()))
+
+
+def _overlap(one: tuple[Frame, ...], other: tuple[Frame, ...]) -> float:
+    """Each frame of one looks for its best in the other, and the other way round; the innermost counts most."""
+    return (_covered(one, other) + _covered(other, one)) / 2 if one and other else 0.0
+
+
+def _covered(one: tuple[Frame, ...], other: tuple[Frame, ...]) -> float:
+    weights = [OUTWARD**depth for depth in range(len(one))]
+    found = sum(weight * max(_alike(mine, its) for its in other) for weight, mine in zip(weights, one, strict=True))
+    return found / sum(weights)
+
+
+def _alike(one: Frame, other: Frame) -> float:
+    if one == other:
+        return 1.0
+    if one.file == other.file:
+        return SAME_FILE if one.function and other.function else MOVED
+    moved = one.function == other.function != "" and one.function not in ("__init__", "forward", "__call__", "main")
+    beside = one.file.rpartition("/")[0] == other.file.rpartition("/")[0] != ""
+    return MOVED if moved else SAME_FOLDER if beside else 0.0
