@@ -14,6 +14,8 @@ from service.domain.lifecycle import BuildState, ProbeState
 
 #: Seconds that are assumed until one was measured.
 RUN_S, BUILD_S, OVERLAY_S = 60.0, 600.0, 2.0
+#: A wheel that takes less time than a run is made ahead only when it is so likely to be wanted: it costs room in the store.
+LIKELY = 0.3
 #: A node that has said nothing for so long has no room.
 SILENT = timedelta(seconds=60)
 _ON_A_NODE = (ProbeState.QUEUED, ProbeState.RUNNING)
@@ -86,7 +88,8 @@ def worth_building(
     is that chance, however long it takes. Among equals what is under way, then what takes least. Native code once.
     """
     known = [(sha, chance, keys[sha]) for sha, chance in likely]
-    wanted = [one for one in known if forecast.build_seconds(one[2]) > 0 and not _coming(one[2], forecast)]
+    wanted = [one for one in known if _useful(one[1], forecast.build_seconds(one[2]), forecast)]
+    wanted = [one for one in wanted if not _coming(one[2], forecast)]
     ranked = sorted(
         wanted,
         key=lambda one: (-round(one[1], 2), one[2].content not in forecast.begun, forecast.build_seconds(one[2])),
@@ -96,6 +99,10 @@ def worth_building(
         making = key.content if key.native is None or key.native in forecast.natives else key.native
         chosen.setdefault(making, sha)
     return tuple(chosen.values())[: min(forecast.room, forecast.most)]
+
+
+def _useful(chance: float, seconds: float, forecast: Forecast) -> bool:
+    return seconds > 0 and (chance >= LIKELY or seconds >= forecast.run_s)
 
 
 def _coming(keys: Keys, forecast: Forecast) -> bool:

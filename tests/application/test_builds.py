@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from service.application import evict
+from service.application.forecast import Forecast, worth_building
+from service.application.keys import Keys
 from service.application.ports import Kept
 from service.application.submit import Submission
 from service.domain.bisection import Bisection, Builder, FailureIn, Node, Origin, Probe
@@ -325,6 +327,16 @@ def test_what_was_begun_ahead_is_hurried_when_a_probe_wants_it(native: World) ->
     native.workers.run(native.flow, native.truth(14))
     again = [order for order in native.workers.builds if order.key == ahead.key]
     assert [(order.attempt, order.ahead) for order in again] == [(1, True), (1, False)]
+
+
+def test_a_wheel_that_is_made_in_no_time_is_made_ahead_only_when_it_is_likely_next() -> None:
+    keys = {sha: Keys(sha, "n") for sha in "abc"} | {"x": Keys("x", "m")}
+    known = Forecast(natives=frozenset("n"), run_s=60.0, build_s=600.0, overlay_s=2.0, room=9, most=9)
+    likely = [("a", 0.5), ("b", 0.25), ("x", 0.1)]
+    assert worth_building(likely, keys, known) == ("a", "x")
+    assert worth_building(likely, keys, replace(known, overlay_s=70.0)) == ("a", "b", "x")
+    assert worth_building(likely, keys, replace(known, coming=frozenset("m"))) == ("a",)
+    assert worth_building(likely, keys, replace(known, most=1)) == ("a",)
 
 
 def test_builds_ahead_that_became_worthless_are_cancelled(native: World) -> None:
