@@ -45,6 +45,7 @@ _TESTS = (
     re.compile(r"\[  FAILED  \] (?P<message>[\w./]+)(?: \(\d+ ms\))?$"),
 )
 NEAR = 8
+QUIET = frozenset({"WARNING", "INFO", "DEBUG", "TRACE", "NOTICE"})
 
 
 class LineReader:
@@ -98,7 +99,7 @@ class LineReader:
             self._cmake = self._add(record, Kind.COMPILER, "CMake Error", found["message"].strip(), places)
             self._failures.listen(record.number, NEAR)
             return True
-        if found := _RUSTC.match(text):
+        if record.level not in QUIET and (found := _RUSTC.match(text)):
             self._rustc = self._add(record, Kind.OTHER, found["code"] or "error", found["message"], [])
             self._rustc.line_only = True
             self._failures.listen(record.number, 2)
@@ -110,7 +111,7 @@ class LineReader:
             if found := pattern.match(record.text):
                 self._add(record, Kind.OTHER, "failed test", found["message"], []).line_only = True
                 return True
-        if record.level in ("WARNING", "INFO", "DEBUG", "TRACE", "NOTICE"):
+        if record.level in QUIET:
             return False
         if found := _TYPED.match(record.text):
             self._add(record, Kind.PYTHON, found["type"].rpartition(".")[2], found["message"], []).line_only = True

@@ -28,6 +28,12 @@ WORDS = (
     "undefined reference", "ld: ", "Caused by", "Check failed", "(): ", "corrupt", "stack smashing", "Sanitizer",
     "uda", "Bus e", "Timeout (", ".go:", ": In ", "atchdog", "========= ",
 )  # fmt: skip
+#: After so many lines that led to nothing but themselves, only those with one of these words are read.
+WEAK = 20_000
+TELLING = (
+    "Traceback (", "xception", "ssert", "ASSERT", "panic", "terminat", "Segfault", "egmentation", "core dumped",
+    "Fatal Python", "CUDA error", "Sanitizer", "Check failed", "NCCL WARN", ": error", "Error:", "SIGSEGV", "corrupt",
+)  # fmt: skip
 
 
 def read(log: str | Iterable[str], project: tuple[str, ...]) -> Reading:
@@ -47,6 +53,8 @@ class Reading:
         self.last: Record | None = None
         self._project = project
         self._next_look = AFTERWARDS
+        self._words: tuple[str, ...] = WORDS
+        self._weak = 0
         self._seen: dict[str, int] = {}
         self._readers: dict[str, Readers] = {}
         self._before: Readers | None = None
@@ -54,12 +62,12 @@ class Reading:
 
     def read(self, block: list[str], first: int) -> None:
         whole = "\n".join(block)
-        quiet = first > self.failures.live_until and not any(word in whole for word in WORDS)
+        quiet = first > self.failures.live_until and not any(word in whole for word in self._words)
         if not quiet:
             for number, line in enumerate(block, first):
                 if number <= self.failures.live_until:
                     self._line(line, number)
-                elif any(word in line for word in WORDS):
+                elif any(word in line for word in self._words):
                     self._new(line, number)
         for number, line in zip(range(first + len(block) - 1, first - 1, -1), reversed(block), strict=True):
             if said := [record for record in records_of(line, number) if record.text.strip()]:
@@ -80,13 +88,21 @@ class Reading:
         """A line that led to nothing but itself is not read a third time, whatever numbers it holds."""
         shape = (line[:SHAPE] + line[SHAPE:][-SHAPE:]).translate(_DIGITS)
         if self._seen.get(shape, 0) >= 2:
+            self._count_weak()
             return
         until = self.failures.live_until
         self._line(line, number)
         last = self.failures.found[-1] if self.failures.found else None
         strong = last is not None and last.number == number and not last.line_only
-        if self.failures.live_until == until and not strong and len(self._seen) < SHAPES:
-            self._seen[shape] = self._seen.get(shape, 0) + 1
+        if self.failures.live_until == until and not strong:
+            self._count_weak()
+            if len(self._seen) < SHAPES:
+                self._seen[shape] = self._seen.get(shape, 0) + 1
+
+    def _count_weak(self) -> None:
+        self._weak += 1
+        if self._weak == WEAK:
+            self._words = TELLING
 
     def _line(self, line: str, number: int) -> None:
         for record in records_of(line, number):
