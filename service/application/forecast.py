@@ -14,7 +14,7 @@ from service.domain.lifecycle import BuildState, ProbeState
 
 #: Seconds that are assumed until one was measured.
 RUN_S, BUILD_S, OVERLAY_S = 60.0, 600.0, 2.0
-#: A wheel that takes less time than a run is made ahead only when it is so likely to be wanted: it costs room in the store.
+#: What takes less time than a run is made ahead only when it is so likely to be wanted: it takes room in the store.
 LIKELY = 0.3
 #: A node that has said nothing for so long has no room.
 SILENT = timedelta(seconds=60)
