@@ -69,7 +69,7 @@ def _as_of(request: Request, bad: Commit) -> str | None:
         case "bad":
             return bad.committed_at.astimezone(UTC).isoformat()
         case _:
-            return f"{written}T23:59:59+00:00" if len(written) == len("2025-09-25") else written
+            return f"{written}T23:59:59+00:00"
 
 
 def _patches(history: History, request: Request) -> tuple[Patch, ...]:
