@@ -11,7 +11,7 @@ from service.domain.evidence import Fault, Judgement, Outcome, Verdict
 def judge(outcome: Outcome, request: Request) -> Judgement:
     """The verdict on one run of the reproduction."""
     if outcome.ended_in == "fix-up":
-        return Judgement(Verdict.SKIP, outcome.first_error or "a fix-up does not apply")
+        return _unfit(outcome)
     if outcome.ended_in == "install":
         return Judgement(Verdict.SKIP, f"the wheel could not be installed: {_how(outcome)}")
     if outcome.out_of_memory:
@@ -32,7 +32,7 @@ def judge_build() -> Judgement:
 def judge_build_failure(outcome: Outcome, request: Request, notes: tuple[str, ...] = ()) -> Judgement:
     """A commit that does not build says nothing about the failure, unless that is the failure."""
     if outcome.ended_in == "fix-up":
-        return Judgement(Verdict.SKIP, outcome.first_error or "a fix-up does not apply")
+        return _unfit(outcome)
     why = "; ".join(("does not build", *notes)) + f": {outcome.first_error or _how(outcome)}"
     if request.failure_in is FailureIn.RUN:
         return Judgement(Verdict.SKIP, why)
@@ -45,6 +45,10 @@ def judge_fault(faults: tuple[Fault, ...]) -> Judgement:
     """What nodes did wrong, again and again, is no evidence either."""
     last = faults[-1]
     return Judgement(Verdict.SKIP, f"{len(faults)} faults, the last: {last.message}")
+
+
+def _unfit(outcome: Outcome) -> Judgement:
+    return Judgement(Verdict.SKIP, outcome.first_error or "a fix-up does not apply")
 
 
 def _timed_out(outcome: Outcome, request: Request) -> Judgement:
