@@ -39,14 +39,13 @@ def rebuild(tx: Transaction, probe: Probe, now: datetime) -> Probe:
 
 def after_build(tx: Transaction, probe: Probe, build: Build, now: datetime) -> Probe:
     """What a probe does once its build has ended: it is queued, or judged by the build itself."""
-    in_build = tx.bisection(probe.bisection_id).request.failure_in is FailureIn.BUILD
-    if build.state is BuildState.BUILT and not in_build:
+    request = tx.bisection(probe.bisection_id).request
+    if build.state is BuildState.BUILT and request.failure_in is FailureIn.RUN:
         return queue_probe(tx, probe, now)
     if build.state is BuildState.BUILT:
         return give_verdict(tx, replace(probe, node=build.node), ProbeState.JUDGED, judge_build(), now)
     if build.state is BuildState.FAILED and build.failure is not None:
         ended = replace(probe, outcome=build.failure, node=build.node)
-        request = tx.bisection(probe.bisection_id).request
         judgement = judge_build_failure(build.failure, request, build.notes)
         return give_verdict(tx, ended, ProbeState.JUDGED, judgement, now)
     raise ValueError(f"build {build.key} has not ended: {build.state}")
