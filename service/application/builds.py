@@ -128,12 +128,12 @@ def ended(tx: Transaction, build: Build, now: datetime) -> tuple[Build, ...]:
     return tuple(over)
 
 
-def cancel(tx: Transaction, build: Build, now: datetime) -> tuple[Build, ...]:
-    """Stops a live build that nobody needs; as `ended`. The caller holds its lock."""
+def cancel(tx: Transaction, build: Build, now: datetime) -> None:
+    """Stops a live build that nobody needs, so that no probe waits for what ends by that. The caller holds its lock."""
     if build.state is not BuildState.WAITING:
         stop = {"kind": "build", "id": build.key, "attempt": build.attempt}
         tx.post(Message("cancel", f"cancel:build:{build.key}:{build.attempt}", stop), now)
-    return ended(tx, replace(build, state=moved(build.state, BuildState.CANCELLED), finished_at=now), now)
+    ended(tx, replace(build, state=moved(build.state, BuildState.CANCELLED), finished_at=now), now)
 
 
 def drop(tx: Transaction, build: Build, now: datetime) -> None:
