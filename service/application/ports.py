@@ -228,7 +228,10 @@ class ProbeOrder:
 
 
 class StoreBusy(Exception):
-    """The database cannot do it now: locked, full, away, or it broke a deadlock. Nothing was kept; try again."""
+    """The database or the artifact store cannot do it now: locked, full, away, or it broke a deadlock.
+
+    Nothing was kept; try again.
+    """
 
 
 class QueueUnavailable(Exception):
@@ -252,7 +255,7 @@ class ProbeQueue(Protocol):
 
 class ArtifactStore(Protocol):
     def read(self, path: str) -> Iterator[bytes]:
-        """In pieces. Errors: NotFound."""
+        """In pieces. Errors: NotFound, StoreBusy."""
 
     def remove(self, path: str) -> None:
         """Does nothing when it is not there. Errors: StoreBusy."""
