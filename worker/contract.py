@@ -189,7 +189,10 @@ class ProbeOrder(Message):
 
 
 class Phase(Message):
-    """A part of a run: fetch, install, start, ready, check or script. Seconds since the run began, and how long."""
+    """A part of a run: fetch, environment, install, start, ready, check, script or build.
+
+    Seconds since the order was taken, and how long.
+    """
 
     name: str
     at_s: float
@@ -216,7 +219,8 @@ class Fault(Message):
 class Outcome(Message):
     """The facts of one run. `ended_in` names the phase that `exit_status` or `signal` belong to.
 
-    `first_error`: of a build, the first line in which a compiler says what is wrong; of a fix-up, which does not apply.
+    `first_error`: of a build, the first of the lines that say most about what is wrong, not always a compiler's; of a
+    fix-up, which does not apply.
     `dependencies`: versions by distribution, what the wheel was installed with.
     """
 

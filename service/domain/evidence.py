@@ -48,7 +48,8 @@ class Fault:
 class Outcome:
     """The facts of one run. `ended_in` names the phase that `exit_status` or `signal` belong to.
 
-    `first_error`: of a build, the first line in which a compiler says what is wrong; of a fix-up, which does not apply.
+    `first_error`: of a build, the first of the lines that say most about what is wrong, not always a compiler's; of a
+    fix-up, which does not apply.
     `dependencies`: versions by distribution, what the wheel was installed with.
     """
 

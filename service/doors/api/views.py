@@ -79,7 +79,7 @@ class OutcomeView(View):
     phases: tuple[PhaseView, ...]
     log: LogView | None
     failure_seen: str | None
-    first_error: str | None = Field(default=None, description="Of a build: what a compiler said first.")
+    first_error: str | None = Field(default=None, description="Of a build: the line of its log that says most.")
     environment: dict[str, str]
     dependencies: dict[str, str] = Field(default={}, description="What the wheel was installed with; name to version.")
 
