@@ -129,7 +129,7 @@ def _prepare(probe: Probe, wanted: Dependencies, needed: tuple[Requirement, ...]
         cache = _cache(site, order, sandbox)
         task = Task(order, work, labels, began, cache=cache, environment=folder, prepares=True)
         run = execute(site, job, sandbox, task, stop)
-        _check(site, probe, run)
+        _check(probe, run)
         shutil.copyfile(run.log.path, folder.parent / "log")
     if sandbox.uid is not None:
         environments.seal(folder)
@@ -142,11 +142,11 @@ def _cache(site: Site, order: ProbeOrder, sandbox: Sandbox) -> Path:
     return runs.cache(site, digest[:24], sandbox)
 
 
-def _check(site: Site, probe: Probe, run: Run) -> None:
+def _check(probe: Probe, run: Run) -> None:
     """Errors: NodeFault, NotInstalled."""
     if run.exit_status == 0:
         return
-    order = probe.order
+    site, order = probe.site, probe.order
     failed = runs.outcome(site, run, runs.Wanted(f"logs/{order.probe}.{order.attempt}.log", "environment"))
     if run.ran.out_of_memory:
         raise NodeFault("out-of-memory", "installing dependencies was killed for memory", "Allow the run more memory.")
