@@ -95,6 +95,43 @@ def test_each_process_is_followed_on_its_own() -> None:
     assert root(mixed).frames == (Frame("svc/a.py", "f"),)
 
 
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "ERROR 09-25 12:00:00 core.py:387] ",
+        "(VllmWorker rank=2 pid=1234) ERROR 09-25 12:00:00 [core.py:387] ",
+        "\x1b[1;36m(VllmWorker TP2 pid=77)\x1b[0;0m ERROR 09-25 12:00:00 [core.py:387] ",
+        "2025-09-25T12:00:00.123456789Z stderr F ",
+        "Sep 25 12:00:00 node7 svc[123]: ",
+        "[1,3]<stderr>:",
+        "[default3]:",
+        "node7-1  | ",
+        "3: ",
+        "2026-11-30T12:00:00.000Z [rank1]: ",
+    ],
+)
+def test_what_stands_before_each_line_of_a_traceback_is_taken_off(mark: str) -> None:
+    found = root(raised("ValueError: no model", prefix=mark))
+    assert (found.type, found.message, found.frames) == ("ValueError", "no model", (Frame("svc/a.py", "f"),))
+
+
+def test_only_the_first_line_of_a_record_may_bear_a_mark() -> None:
+    log = "[2025-09-25 12:00:00 DP1 TP3] Scheduler hit an exception: " + raised("ValueError: no model")
+    assert root(log).frames == (Frame("svc/a.py", "f"),)
+
+
+@pytest.mark.parametrize("between", CHAINS)
+def test_a_chain_within_a_record_is_followed_to_its_first_cause(between: str) -> None:
+    library = "/v/lib/python3.12/site-packages/other/x.py h"
+    log = "[2025-09-25 12:00:00 TP3] Scheduler hit an exception: " + raised("LookupError: no such key", library)
+    assert said(log + between + raised("ValueError: no model")) == "LookupError: no such key"
+
+
+def test_a_traceback_in_a_box_is_read() -> None:
+    box = "╭─ Traceback (most recent call last) ─╮\n│ /app/svc/a.py:12 in f │\n│ ❱ 12 │ x = g(y) │\n╰──╯\n"
+    assert root(box + "ValueError: no model\n").frames == (Frame("svc/a.py", "f"),)
+
+
 def test_a_bare_assertion_is_told_by_its_source() -> None:
     log = raised("AssertionError").replace("x = g(y)", "assert n % 8 == 0")
     assert said(log) == "AssertionError: assert n % <n> == <n>"
@@ -169,6 +206,11 @@ def test_a_native_death_takes_the_frames_that_the_same_process_tells_next() -> N
         ('csrc/a.cu(7): error: identifier "x" is undefined', Kind.COMPILER, "error: identifier 'x' is undefined"),
         ("ptxas fatal   : Unresolved extern function 'f'", Kind.COMPILER, "error: Unresolved extern function 'f'"),
         ("src/a.ts(3,7): error TS2304: Cannot find name 'x'.", Kind.COMPILER, "TS2304: Cannot find name 'x'."),
+        ("  ● sum › adds", Kind.OTHER, "failed test: sum › adds"),
+        ("run.sh: line 3: svc: command not found", Kind.OTHER, "error: svc: command not found"),
+        ("make: *** [Makefile:12: all] Error 2", Kind.OTHER, "error: *** [Makefile:<n>: all] Error 2"),
+        ("curl: (7) Failed to connect", Kind.OTHER, "error: (<n>) Failed to connect"),
+        ("ERROR:    no model", Kind.OTHER, "error: no model"),
         ("--- FAIL: TestPick (0.00s)", Kind.OTHER, "failed test: TestPick"),
         ("svc: error: unknown option --x", Kind.OTHER, "error: unknown option --x"),
         ("2025-09-25 12:00:00,123 - svc - ERROR - no model 'x'", Kind.OTHER, "error: no model 'x'"),
@@ -181,7 +223,19 @@ def test_one_line_tells_it(line: str, kind: Kind, told: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["0 errors, 3 warnings", "INFO: no error so far", "WARNING 09-25 12:00:00 [a.py:1] error: none"]
+    "line",
+    [
+        "0 errors, 3 warnings",
+        "Error: 0",
+        "Failed requests: 0",
+        "INFO: no error so far",
+        "INFO 09-25 12:00:00 [a.py:1] CUDA error: none so far",
+        "WARNING 09-25 12:00:00 [a.py:1] error: none",
+        "-- Performing Test HAVE_ERROR - Failed",
+        "test_error_handling PASSED",
+        "[rank0]:[W925 12:00:00.1 ProcessGroupNCCL.cpp:1538] Warning: destroy_process_group() was not called",
+        'INFO:     127.0.0.1:1 - "POST /v1/x HTTP/1.1" 500 Internal Server Error',
+    ],
 )
 def test_a_line_that_only_talks_of_errors_is_none(line: str) -> None:
     assert signature(f"start\n{line}\nend\n") is None

@@ -33,7 +33,8 @@ _RUSTC = re.compile(r"error(?:\[(?P<code>E\d{4})\])?: (?P<message>\S.*)$")
 _RUSTC_PLACE = re.compile(r"\s{1,8}--> (?P<file>[^\s:]{1,300}):\d+:\d+$")
 _CMAKE = re.compile(r"CMake Error(?: at (?P<file>[^\s:]{1,300}):\d+ \((?P<function>\w{1,80})\))?:(?P<message>.*)$")
 _WORDS = re.compile(
-    r"(?:[\w./ -]{1,80}: )?(?P<type>error|Error|ERROR|fatal|Fatal|FATAL|fatal error|critical|panic): (?P<message>\S.*)$"
+    r"(?:[\w./ -]{1,80}: )?(?P<type>error|Error|ERROR|fatal|Fatal|FATAL|fatal error|critical|panic): {1,8}"
+    r"(?=.{0,200}[A-Za-z]{2})(?P<message>\S.*)$"
 )
 _TYPED = re.compile(
     r"(?:.{0,200}?[:\s])?(?P<type>(?:[A-Za-z_]\w{0,80}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception)): (?P<message>\S.*)$"
@@ -43,6 +44,15 @@ _TESTS = (
     re.compile(r"\s{0,4}\u25cf (?P<message>.{1,200} \u203a .*)$"),
     re.compile(r"\s{0,4}\d+/\d+ Test +#\d+: (?P<message>\S+) \.+\**(?:Failed|Subprocess aborted|Exception)"),
     re.compile(r"\[  FAILED  \] (?P<message>[\w./]+)(?: \(\d+ ms\))?$"),
+)
+_TOOLS = (
+    re.compile(r"make(?:\[\d+\])?: (?P<message>\*\*\* .*)$"),
+    re.compile(r"curl: (?P<message>\(\d+\) .*)$"),
+    re.compile(
+        r"\S{1,200}: line \d+: "
+        r"(?P<message>.{1,400}: (?:command not found|No such file or directory|Permission denied))$"
+    ),
+    re.compile(r".{0,80}\b(?P<message>Out of memory: Killed process .*)$"),
 )
 NEAR = 8
 QUIET = frozenset({"WARNING", "INFO", "DEBUG", "TRACE", "NOTICE"})
@@ -57,8 +67,7 @@ class LineReader:
         self._rustc: Failure | None = None
         self._cmake: Failure | None = None
 
-    @property
-    def open(self) -> bool:
+    def takes(self, text: str) -> bool:
         return False
 
     def feed(self, record: Record) -> bool:
@@ -107,9 +116,9 @@ class LineReader:
         return False
 
     def _worded(self, record: Record) -> bool:
-        for pattern in _TESTS:
-            if found := pattern.match(record.text):
-                self._add(record, Kind.OTHER, "failed test", found["message"], []).line_only = True
+        for name, patterns in (("failed test", _TESTS), ("error", _TOOLS)):
+            if found := next((found for pattern in patterns if (found := pattern.match(record.text))), None):
+                self._add(record, Kind.OTHER, name, found["message"], []).line_only = True
                 return True
         if record.level in QUIET:
             return False

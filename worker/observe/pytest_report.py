@@ -34,8 +34,7 @@ class PytestReader:
         self._inside = False
         self._close()
 
-    @property
-    def open(self) -> bool:
+    def takes(self, text: str) -> bool:
         return False
 
     def feed(self, record: Record) -> bool:

@@ -26,7 +26,7 @@ WORDS = (
     "rror", "ERROR", "Traceback (", "xception", "ssert", "ASSERT", "anic", "atal", "FATAL", "FAIL", "terminat",
     "ignal", "SIG", "Segfault", "egmentation", "core dumped", "Aborted", "Killed", "NCCL WARN",
     "undefined reference", "ld: ", "Caused by", "Check failed", "(): ", "corrupt", "stack smashing", "Sanitizer",
-    "uda", "Bus e", "Timeout (", ".go:", ": In ", "atchdog", "========= ",
+    "uda", "\u25cf ", "curl: (", ": line ", "Bus e", "Timeout (", ".go:", ": In ", "atchdog", "========= ",
 )  # fmt: skip
 #: After so many lines that led to nothing but themselves, only those with one of these words are read.
 WEAK = 20_000
@@ -114,10 +114,10 @@ class Reading:
         """A line without a mark continues the record right above it, when that one began something and no other did."""
         unmarked = self._get("")
         before = self._before
-        if record.process or record.opens or before is None or before is unmarked or unmarked.open:
+        if record.process or record.opens or before is None or before is unmarked or unmarked.takes(record.text):
             return self._get(record.process)
         adjacent = record.number - self._before_number <= 1
-        return before if adjacent and before.open and "Traceback (most" not in record.text else unmarked
+        return before if adjacent and before.takes(record.text) else unmarked
 
     def _get(self, process: str) -> Readers:
         if process not in self._readers:
@@ -130,9 +130,8 @@ class Reading:
 class Reader(Protocol):
     """Finds failures of one kind in the lines of one process."""
 
-    @property
-    def open(self) -> bool:
-        """The next line may be its own, too."""
+    def takes(self, text: str) -> bool:
+        """Whether it waits for more, and a line that nobody marked may be that."""
 
     def feed(self, record: Record) -> bool:
         """Whether the line was its own."""
@@ -151,9 +150,8 @@ class Readers:
         self._all: tuple[Reader, ...] = tuple(kind(failures) for kind in READERS)
         self._level = ("", 0)
 
-    @property
-    def open(self) -> bool:
-        return any(reader.open for reader in self._all)
+    def takes(self, text: str) -> bool:
+        return any(reader.takes(text) for reader in self._all)
 
     def feed(self, record: Record) -> None:
         record = self._with_level(record)

@@ -15,7 +15,7 @@ STATES = 400
 _COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?")
 #: What our own log puts before each line.
 _OURS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z ")
-#: Processes' marks: (Name pid=1), [rank1]:, [1,0]<stderr>:, [host:123], name-1 |, 0: (srun -l).
+#: Processes' marks: (Name pid=1), [rank1]:, [1,0]<stderr>:, [host:123], name-1 |, 0: (srun -l), the journal's, a pod's.
 _PROCESS = re.compile(
     r"\((?=[^()]{0,120}\bpid=\d)[^()]{1,200}\) ?"
     r"|\[\d{1,5},\d{1,5}\](?:<std(?:out|err)>)?: ?"
@@ -23,6 +23,8 @@ _PROCESS = re.compile(
     r"|\[(?![^\]:]{0,80}\.(?:py|cc?|cpp|cu|rs|go|h):)[\w.-]{1,80}:\d{2,8}\] ?"
     r"|[\w.-]{1,60}-\d{1,3} {1,20}\| "
     r"|\d{1,4}: (?=\S| {2}\S)"
+    r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S{1,80} [\w./-]{1,80}\[\d{1,8}\]: ?"
+    r"|(?:stdout|stderr) [FP] "
 )
 _LEVEL = r"TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL|SEVERE"
 _STAMP = (

@@ -56,7 +56,7 @@ _CUDA = (
         r"(?:ggml_cuda\w*: |ERROR: |error: )?(?P<message>CUDA (?:driver |runtime )?error(?: ?\(?\d+\)?)?(?::| at) .*)$"
     ),
     re.compile(r".{0,200}?(?P<message>Cuda (?:Runtime|Driver) \(.*\).*)$"),
-    re.compile(r".{0,200}?(?P<message>\bcudaError[A-Z]\w{3,60}\b.*)$"),
+    re.compile(r".{0,200}?(?P<message>\b(?:[Ee]rror|failed|returned|code)\b.{0,80}?\bcudaError[A-Z]\w{3,60}\b.*)$"),
 )
 _CUDA_PLACE = re.compile(
     r"\s{1,8}current device: -?\d+, in function (?P<function>\S{1,200}) at (?P<file>[^\s:]{1,400}):\d+"
@@ -97,8 +97,7 @@ class NativeReader:
         self._last = 0
         self._first_stack = True
 
-    @property
-    def open(self) -> bool:
+    def takes(self, text: str) -> bool:
         return False
 
     def feed(self, record: Record) -> bool:
@@ -108,11 +107,11 @@ class NativeReader:
                 self._current = None
             elif self._goes_on(self._current, record):
                 return True
-        failure = _failure_in(text)
+        failure = _failure_in(text) if record.level not in ("INFO", "DEBUG", "TRACE") or "NCCL WARN" in text else None
         if failure is None:
             return False
         failure.number, failure.process = record.number, record.process
-        failure.handled = record.level in ("WARNING", "INFO", "DEBUG") and failure.kind is not Kind.NCCL
+        failure.handled = record.level == "WARNING" and failure.kind is not Kind.NCCL
         self._current, self._last, self._first_stack = self._failures.add(failure), record.number, True
         self._failures.listen(record.number, NEAR)
         return True

@@ -12,6 +12,8 @@ _RAISED = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,200})(?:\(\w{1,80}\))?(?::(?:\s
 _SURE = re.compile(r"(?:Error|Exception|Interrupt|Exit|Failed|Failure|Timeout|Group|Warning|Died|Empty|Full|\w\.\w+)$")
 _GROUP = re.compile(r"\s{0,40}(?:\| ?|\+ (?=Exception Group))")
 _RULER = re.compile(r"\s{0,40}\+-[+-]{2,}")
+#: Rich draws a box round a traceback.
+_BOXED = re.compile(r"[\u2502\u2503\u256d\u2570](?: (?P<file>/\S{1,400}):\d+ in (?P<function>\S{1,200}))?")
 _CHAINED = (
     "During handling of the above exception, another exception occurred",
     "The above exception was the direct cause of the following exception",
@@ -47,8 +49,12 @@ class PythonReader:
         self._ignored_at = 0
         self._opens = False
 
-    @property
-    def open(self) -> bool:
+    def takes(self, text: str) -> bool:
+        """Another header begins something new, unless it was announced."""
+        if _HEADER in text:
+            return self._linked
+        if self._state == "behind" and (not text.strip() or any(words in text for words in _CHAINED)):
+            return True
         return self._state == "frames" or self._linked or self._wants > 0 or self._dump is not None
 
     def feed(self, record: Record) -> bool:
@@ -93,6 +99,10 @@ class PythonReader:
         if found := _FRAME.match(text):
             add_place(self._places, Place(found["file"], (found["function"] or "").strip()))
             self._source, self._fresh, self._noise = "", True, 0
+            return True
+        if boxed := _BOXED.match(text):
+            if boxed["file"]:
+                add_place(self._places, Place(boxed["file"], boxed["function"]))
             return True
         if not text.strip() or text[0] in " \t" or _RULER.match(text):
             if self._fresh and not self._source:
@@ -182,6 +192,11 @@ class PythonReader:
 def _kind_of(name: str, message: str) -> Kind:
     if "NCCL" in message or name == "DistBackendError":
         return Kind.NCCL
-    if "CUDA error" in message or "HIP error" in message or name == "AcceleratorError":
+    if (
+        "CUDA error" in message
+        or "CUDA driver error" in message
+        or "HIP error" in message
+        or name == "AcceleratorError"
+    ):
         return Kind.CUDA
     return Kind.PYTHON

@@ -43,8 +43,7 @@ class StackReader:
         self._current: Failure | None = None
         self._last = 0
 
-    @property
-    def open(self) -> bool:
+    def takes(self, text: str) -> bool:
         return self._current is not None
 
     def feed(self, record: Record) -> bool:
@@ -111,8 +110,7 @@ class RustReader:
         self._stack = False
         self._causes = False
 
-    @property
-    def open(self) -> bool:
+    def takes(self, text: str) -> bool:
         return self._current is not None
 
     def feed(self, record: Record) -> bool:
@@ -192,8 +190,7 @@ class GoReader:
         self._current: Failure | None = None
         self._name = ""
 
-    @property
-    def open(self) -> bool:
+    def takes(self, text: str) -> bool:
         return self._current is not None
 
     def feed(self, record: Record) -> bool:
