@@ -220,7 +220,7 @@ class Outcome(Message):
     """The facts of one run. `ended_in` names the phase that `exit_status` or `signal` belong to.
 
     `first_error`: of a build, the first of the lines that say most about what is wrong, not always a compiler's; of a
-    fix-up, which does not apply.
+    fix-up, which does not apply. `code_refused`: a compiler or linker said it.
     `dependencies`: versions by distribution, what the wheel was installed with.
     """
 
@@ -231,6 +231,7 @@ class Outcome(Message):
     out_of_memory: bool = False
     ended_in: str
     first_error: str | None = None
+    code_refused: bool = False
     phases: tuple[Phase, ...] = ()
     log: Log | None = None
     failure_seen: str | None = None
@@ -268,7 +269,6 @@ class BuildResult(Message):
     """Exactly one of `wheel`, `failure` (the commit does not build: the run's facts) and `fault`.
 
     `origin`: how the wheel came about. `notes`: why not by a cheaper way that the order named, one sentence each.
-    `base_lost`: the store does not hold the order's `base` as it was.
     """
 
     version: int = VERSION
@@ -282,7 +282,6 @@ class BuildResult(Message):
     log: Log | None = None
     origin: Literal["built", "overlay", "prebuilt"] | None = None
     notes: tuple[str, ...] = ()
-    base_lost: bool = False
 
 
 class Builder(Message):

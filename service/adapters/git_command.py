@@ -12,6 +12,7 @@ from git import Git
 from git.exc import GitCommandNotFound
 
 from service.adapters.repository_address import shown
+from service.application.ports import HistoryFailed
 
 #: After this long a clone or fetch is given up; https and ssh notice a silent peer much earlier.
 NETWORK_LIMIT_S = 2 * 3600
@@ -64,7 +65,7 @@ _INHERITED = (
 _UNSET = tuple(part for name in _INHERITED for part in ("-u", name))
 
 
-class MirrorFailed(RuntimeError):
+class MirrorFailed(HistoryFailed):
     """Our side failed, not the user's repository: disk full, git missing or killed, a broken mirror."""
 
 

@@ -152,7 +152,7 @@ def _probe(order: ProbeOrder) -> contract.ProbeOrder:
 
 def _source(source: SourceOrder) -> contract.Source:
     fixups = tuple(
-        contract.Fixup(name=patch.name, cherry_pick=patch.cherry_pick, patch=patch.patch) for patch in source.patches
+        contract.Fixup(name=patch.name, cherry_pick=patch.cherry_pick, patch=patch.patch) for patch in source.fixups
     )
     return contract.Source(repo=source.repo, sha=source.sha, mirror=source.mirror, fixups=fixups)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from service.application import builds, cancel
 from service.application.dispatch import dispatch
-from service.application.forecast import Forecast, Site, forecast, with_room
+from service.application.forecast import Fleet, Forecast, forecast, with_room
 from service.application.keys import Scope
 from service.application.plan import Step, Wanted, step
 from service.application.ports import Transaction
@@ -41,12 +41,13 @@ def _forecast(
     found = forecast(tx.stock(bisection.request.repo), live, probes, bisection.id)
     if not ahead:
         return found
-    return with_room(found, Site(tx.nodes(), live, tx.probes_in(LIVE_PROBES)), bisection.id, ahead, now)
+    return with_room(found, Fleet(tx.nodes(), live, tx.probes_in(LIVE_PROBES)), bisection.id, ahead, now)
 
 
 def _take(
     tx: Transaction, bisection: Bisection, probes: Sequence[Probe], taken: Step, scope: Scope, now: datetime
 ) -> Bisection:
+    builds.lock(tx, [scope.keys[sha] for sha in _wheels(taken) if sha in scope.keys])
     for probe in taken.worthless:
         cancel.probe(tx, probe, now, "its answer is known already")
     for offset, wanted in enumerate(taken.wanted, start=1):
@@ -63,9 +64,16 @@ def _take(
     return changed
 
 
+def _wheels(taken: Step) -> Iterator[str]:
+    """The commits whose builds a step touches."""
+    yield from (wanted.sha for wanted in taken.wanted)
+    yield from (probe.sha for probe in taken.worthless)
+    yield from taken.ahead
+
+
 def _build_ahead(tx: Transaction, bisection: Bisection, shas: Sequence[str], scope: Scope, now: datetime) -> None:
     keys = {sha: scope.keys[sha] for sha in shas}
-    builds.cancel_ahead(tx, bisection.id, frozenset(key.content for key in keys.values()), now)
+    builds.release_ahead(tx, bisection.id, frozenset(key.content for key in keys.values()), now)
     for sha, key in keys.items():
         builds.ask(tx, bisection, sha, key, now, ahead=True)
 

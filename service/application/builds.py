@@ -6,7 +6,7 @@ that build. Only what is left is compiled.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -22,6 +22,8 @@ _IN_WORK = frozenset({BuildState.QUEUED, BuildState.RUNNING})
 
 def ask(tx: Transaction, bisection: Bisection, sha: str, keys: Keys, now: datetime, *, ahead: bool = False) -> Build:
     """The build of these keys: made new, taken up again, or as it is. `ahead`: nobody waits for it yet."""
+    if keys.native is not None:
+        tx.lock_native(keys.native)
     build = tx.build(keys.content, lock=True)
     if build is None:
         build = Build(keys.content, BuildState.QUEUED, bisection.request.repo, sha, bisection.id, now)
@@ -30,7 +32,8 @@ def ask(tx: Transaction, bisection: Bisection, sha: str, keys: Keys, now: dateti
         # The nodes could not do it: only for a probe is it tried again.
         return build
     if _to_be_built_anew(build, bisection):
-        return start(tx, replace(build, bisection_id=bisection.id, ahead=ahead, used_at=now), now)
+        anew = replace(build, bisection_id=bisection.id, ahead=ahead, used_at=now)
+        return start(tx, replace(anew, faults=(), failure=None, notes=()), now)
     return _asked_again(tx, build, now, ahead=ahead)
 
 
@@ -54,33 +57,56 @@ def _asked_again(tx: Transaction, build: Build, now: datetime, *, ahead: bool) -
 def _hurry(tx: Transaction, others: Sequence[Build], now: datetime) -> None:
     """What is waited for is not ahead any more."""
     for other in others:
-        native = tx.build(other.key, lock=True) if other.ahead and _makes_natives(other) else None
-        if native is not None and _makes_natives(native):
-            _asked_again(tx, native, now, ahead=False)
+        if other.ahead and _makes_natives(other):
+            _asked_again(tx, other, now, ahead=False)
 
 
 def _makes_natives(build: Build) -> bool:
     return build.state in _IN_WORK and build.base_key is None
 
 
-def start(tx: Transaction, build: Build, now: datetime) -> Build:
-    """Sends it on its cheapest way. The caller holds the build's lock, unless it is new."""
+def locked(tx: Transaction, key: str) -> Build | None:
+    """The build, with nobody else at it or at another of its native code until the transaction ends.
+
+    The native key first, always: whoever ends a build locks those that wait for it, and whoever hurries one the other
+    way round. A key's native key never changes, so that it can be read before.
+    """
+    found = tx.build(key)
+    if found is None or found.native_key is None:
+        return tx.build(key, lock=True)
+    tx.lock_native(found.native_key)
+    return tx.build(key, lock=True)
+
+
+def lock(tx: Transaction, keys: Iterable[Keys]) -> None:
+    """What one transaction is going to ask for, in an order that is the same for all."""
+    several = list(keys)
+    for native in sorted({key.native for key in several if key.native is not None}):
+        tx.lock_native(native)
+    for content in sorted({key.content for key in several}):
+        tx.build(content, lock=True)
+
+
+def start(tx: Transaction, build: Build, now: datetime, delay_s: float = 0.0) -> Build:
+    """Sends it on its cheapest way. The caller has it locked, or it is new."""
     if build.native_key is None:
-        return queue(tx, replace(build, base_key=None), now)
-    tx.lock_native(build.native_key)
+        return queue(tx, replace(build, base_key=None), now, delay_s)
     others = [other for other in tx.builds_of_native(build.native_key) if other.key != build.key]
     base = base_of(others)
     if base is not None:
-        return queue(tx, replace(build, base_key=base.key), now)
+        tx.save_build(replace(base, used_at=now))
+        return queue(tx, replace(build, base_key=base.key), now, delay_s)
     if any(_makes_natives(other) for other in others):
         if not build.ahead:
             _hurry(tx, others, now)
         waits = build.state is BuildState.WAITING
-        return build if waits else _save(tx, replace(build, state=_moved(build, BuildState.WAITING), base_key=None))
+        return (
+            build if waits else _save(tx, replace(build, state=moved(build.state, BuildState.WAITING), base_key=None))
+        )
     failed = _failed_natively(others, build)
     if failed is not None:
         return _fail_alike(tx, build, failed, now)
-    return queue(tx, replace(build, base_key=None), now)
+    return queue(tx, replace(build, base_key=None), now, delay_s)
 
 
 def base_of(builds: Sequence[Build]) -> Build | None:
@@ -93,21 +119,21 @@ def _failed_natively(others: Sequence[Build], build: Build) -> Build | None:
     """One that a compiler refused, for this bisection: the same code will not compile a second time."""
     for other in others:
         seen = other.state is BuildState.FAILED and other.bisection_id == build.bisection_id
-        if seen and other.failure is not None and other.failure.first_error and other.failure.ended_in == "build":
+        if seen and other.failure is not None and other.failure.code_refused:
             return other
     return None
 
 
 def _fail_alike(tx: Transaction, build: Build, failed: Build, now: datetime) -> Build:
     note = f"not built: its native code is that of {failed.sha[:10]}, which does not compile"
-    state = _moved(build, BuildState.FAILED)
+    state = moved(build.state, BuildState.FAILED)
     alike = replace(build, state=state, failure=failed.failure, log=failed.log, notes=(note,), finished_at=now)
     return _save(tx, alike)
 
 
 def queue(tx: Transaction, build: Build, now: datetime, delay_s: float = 0.0) -> Build:
     """A new attempt: whatever an older one still reports is stale from here on."""
-    state = _moved(build, BuildState.QUEUED)
+    state = moved(build.state, BuildState.QUEUED)
     fresh = replace(build, state=state, attempt=build.attempt + 1, queued_at=now, started_at=None, finished_at=None)
     queued = _save(tx, replace(fresh, silent_since=None, node=None))
     _order(tx, queued, f"build:{queued.key}:{queued.attempt}", now + timedelta(seconds=delay_s))
@@ -115,15 +141,17 @@ def queue(tx: Transaction, build: Build, now: datetime, delay_s: float = 0.0) ->
 
 
 def ended(tx: Transaction, build: Build, now: datetime) -> tuple[Build, ...]:
-    """Keeps a build that has ended, and starts those that waited for its compiled files; those that ended by that."""
+    """Keeps a build that has ended, and starts those that waited for its compiled files; those that ended by that.
+
+    The caller has it locked, and by that all of its native code.
+    """
     tx.save_build(build)
     if build.native_key is None:
         return ()
     over: list[Build] = []
     for other in tx.builds_of_native(build.native_key):
-        waiting = tx.build(other.key, lock=True) if other.state is BuildState.WAITING else None
-        if waiting is not None and waiting.state is BuildState.WAITING:
-            started = start(tx, waiting, now)
+        if other.state is BuildState.WAITING:
+            started = start(tx, other, now)
             over += [started] if started.state not in LIVE_BUILDS else []
     return tuple(over)
 
@@ -139,37 +167,47 @@ def cancel(tx: Transaction, build: Build, now: datetime) -> None:
 def drop(tx: Transaction, build: Build, now: datetime) -> None:
     """Takes its wheel out of the store; who wants it builds it again. The caller holds its lock."""
     tx.save_build(replace(build, state=moved(build.state, BuildState.EVICTED)))
-    tx.post(Message("remove", f"remove:{build.wheel_path}", {"path": build.wheel_path or ""}), now)
+    remove(tx, build.wheel_path or "", now)
+
+
+def remove(tx: Transaction, path: str, now: datetime) -> None:
+    """Takes a file out of the store, once this is committed."""
+    tx.post(Message("remove", f"remove:{path}", {"path": path}), now)
 
 
 def lose(tx: Transaction, key: str, now: datetime) -> None:
     """Its wheel is not in the store as it was: nothing is to stand on it any more."""
-    build = tx.build(key, lock=True)
+    build = locked(tx, key)
     if build is not None and build.state is BuildState.BUILT:
         drop(tx, build, now)
 
 
-def needed(tx: Transaction, build: Build) -> bool:
-    """Whether a probe waits for it, or another build for its compiled files that a probe waits for."""
+def release(tx: Transaction, key: str, now: datetime) -> None:
+    """Stops what nobody waits for any more, and with a build that waited the one that it waited for."""
+    build = locked(tx, key)
+    if build is None or build.state not in LIVE_BUILDS or _needed(tx, build):
+        return
+    cancel(tx, build, now)
+    if build.native_key is not None:
+        for other in tx.builds_of_native(build.native_key):
+            if _makes_natives(other) and not other.ahead and not _needed(tx, other):
+                cancel(tx, other, now)
+
+
+def _needed(tx: Transaction, build: Build) -> bool:
+    """Whether a probe waits for it, or another build for its compiled files."""
     if tx.probes_of_build(build.key):
         return True
-    if build.native_key is None or build.base_key is not None:
+    if build.native_key is None or not _makes_natives(build):
         return False
-    others = tx.builds_of_native(build.native_key)
-    return any(other.state is BuildState.WAITING and tx.probes_of_build(other.key) for other in others)
+    return any(other.state is BuildState.WAITING for other in tx.builds_of_native(build.native_key))
 
 
-def cancel_ahead(tx: Transaction, bisection_id: str, keep: frozenset[str], now: datetime) -> None:
-    """Stops what was begun ahead for this bisection and is not among the keys to keep."""
-    for found in tx.builds_ahead(bisection_id):
-        build = tx.build(found.key, lock=True) if found.key not in keep else None
-        if build is not None and build.ahead and build.state in LIVE_BUILDS and not needed(tx, build):
-            cancel(tx, build, now)
-
-
-def _moved(build: Build, to: BuildState) -> BuildState:
-    """A build that is new has no state yet to move from."""
-    return moved(build.state, to) if build.attempt or build.state is not BuildState.QUEUED else to
+def release_ahead(tx: Transaction, bisection_id: str, keep: frozenset[str], now: datetime) -> None:
+    """Stops what was begun ahead for this bisection and is not among the keys to keep; what waits first."""
+    found = [build for build in tx.builds_ahead(bisection_id) if build.key not in keep]
+    for build in sorted(found, key=lambda build: (build.state is not BuildState.WAITING, build.key)):
+        release(tx, build.key, now)
 
 
 def _save(tx: Transaction, build: Build) -> Build:

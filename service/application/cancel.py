@@ -11,7 +11,6 @@ from service.domain.bisection import Bisection, Message, Probe
 from service.domain.errors import NotNow
 from service.domain.lifecycle import (
     LIVE_BISECTIONS,
-    LIVE_BUILDS,
     LIVE_PROBES,
     BisectionState,
     ProbeState,
@@ -32,7 +31,7 @@ def bisection(tx: Transaction, found: Bisection, by: str, now: datetime) -> Bise
     for live in tx.probes(found.id):
         if live.state in LIVE_PROBES:
             probe(tx, live, now, f"cancelled by {by}")
-    builds.cancel_ahead(tx, found.id, frozenset(), now)
+    builds.release_ahead(tx, found.id, frozenset(), now)
     state = moved(found.state, BisectionState.CANCELLED)
     cancelled = replace(found, state=state, updated_at=now, ended_at=now)
     tx.save_bisection(cancelled)
@@ -43,7 +42,7 @@ def bisection(tx: Transaction, found: Bisection, by: str, now: datetime) -> Bise
 def probe(tx: Transaction, live: Probe, now: datetime, reason: str) -> Probe:
     # The build first, as a build that ends does: two that lock in another order may wait for each other.
     if live.build_key is not None:
-        tx.build(live.build_key, lock=True)
+        builds.locked(tx, live.build_key)
     live = tx.probe(live.id, lock=True)
     if live.state not in LIVE_PROBES:
         return live
@@ -53,12 +52,5 @@ def probe(tx: Transaction, live: Probe, now: datetime, reason: str) -> Probe:
         stop = {"kind": "probe", "id": live.id, "attempt": live.attempt}
         tx.post(Message("cancel", f"cancel:probe:{live.id}:{live.attempt}", stop), now)
     if live.state is ProbeState.BUILDING and live.build_key is not None:
-        _release_build(tx, live.build_key, now)
+        builds.release(tx, live.build_key, now)
     return ended
-
-
-def _release_build(tx: Transaction, key: str, now: datetime) -> None:
-    """A build that nobody waits for any more is stopped as well."""
-    build = tx.build(key, lock=True)
-    if build is not None and build.state in LIVE_BUILDS and not builds.needed(tx, build):
-        builds.cancel(tx, build, now)

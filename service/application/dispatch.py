@@ -29,12 +29,24 @@ def dispatch(tx: Transaction, bisection: Bisection, probe: Probe, keys: Keys | N
 
 def rebuild(tx: Transaction, probe: Probe, now: datetime) -> Probe:
     """The probe's wheel is gone or damaged in the store: it is built again, and the probe waits for it."""
-    build = tx.build(probe.build_key or "", lock=True)
-    if build is not None and build.state in (BuildState.BUILT, BuildState.EVICTED):
-        builds.start(tx, replace(build, ahead=False), now)
+    build = builds.locked(tx, probe.build_key or "")
+    if build is None:
+        raise ValueError(f"probe {probe.id} was sent without a build")
+    if _made_since(build, probe):
+        return queue_probe(tx, probe, now)
+    if build.state not in LIVE_BUILDS:
+        build = builds.start(tx, replace(build, ahead=False, faults=(), notes=()), now)
     waiting = replace(probe, state=moved(probe.state, ProbeState.BUILDING), started_at=None, node=None)
+    if build.state not in LIVE_BUILDS:
+        return after_build(tx, waiting, build, now)
     tx.save_probe(waiting)
     return waiting
+
+
+def _made_since(build: Build, probe: Probe) -> bool:
+    """The wheel that is there now is not the one that the probe missed."""
+    made, sent = build.finished_at, probe.queued_at
+    return build.state is BuildState.BUILT and made is not None and sent is not None and made > sent
 
 
 def after_build(tx: Transaction, probe: Probe, build: Build, now: datetime) -> Probe:

@@ -13,16 +13,8 @@ from service.domain.lifecycle import BuildState
 log = logging.getLogger(__name__)
 
 
-def evict(tx: Transaction, most: int | None, now: datetime) -> None:
-    """Keeps the wheels within so many bytes; None is no limit."""
-    if most is None:
-        return
-    for wheel in surplus(tx.kept(), most):
-        _remove(tx, wheel, now)
-
-
 def surplus(kept: Iterable[Kept], most: int) -> tuple[Kept, ...]:
-    """The wheels to remove, of those that are kept, oldest first."""
+    """The wheels to remove so that the others are within so many bytes; `kept` has the oldest first."""
     wheels = tuple(kept)
     left, gone = sum(wheel.bytes for wheel in wheels), []
     for wheel in wheels:
@@ -36,8 +28,9 @@ def surplus(kept: Iterable[Kept], most: int) -> tuple[Kept, ...]:
     return tuple(gone)
 
 
-def _remove(tx: Transaction, wheel: Kept, now: datetime) -> None:
-    build = tx.build(wheel.key, lock=True)
+def evict(tx: Transaction, wheel: Kept, now: datetime) -> None:
+    """One wheel a transaction, since whoever locks several builds does so in its own order."""
+    build = builds.locked(tx, wheel.key)
     # It may have been asked for since it was read: whoever asks holds this lock, and notes when.
     if build is None or build.state is not BuildState.BUILT or build.used_at != wheel.used_at:
         return

@@ -13,7 +13,7 @@ from service.application import report as reports
 from service.application.advance import ADVANCING, advance
 from service.application.keys import Scope, scope_of
 from service.application.outbox import Posted, Recorder, compose
-from service.application.ports import Ports, QueueUnavailable, StoreBusy, Transaction
+from service.application.ports import HistoryFailed, Ports, QueueUnavailable, StoreBusy, Transaction
 from service.application.queries import LogStream
 from service.application.report import Report
 from service.application.submit import Submission, complete
@@ -23,6 +23,8 @@ from service.domain.lifecycle import LIVE_BISECTIONS, BisectionState, moved
 from service.domain.results import BuildReport, ProbeReport, SurveyReport
 
 log = logging.getLogger(__name__)
+#: Why a repository that was read before cannot be read now.
+NO_HISTORY = (UserError, HistoryFailed)
 
 
 @dataclass(frozen=True)
@@ -170,11 +172,12 @@ class Flow:
         """
         now = self.ports.clock.now()
         with self.ports.bisections.transaction() as tx:
-            pending = tuple(compose(tx, message, self.ports.history) for message in tx.undelivered(due=now))
+            waiting = (*tx.undelivered(due=now), *tx.undelivered(due=now, removals=True))
+            pending = tuple(compose(tx, message) for message in waiting)
             carried = sweep.carried(tx)
             live = tx.bisections(ADVANCING, limit=1000)
-            evict.evict(tx, self.ports.policy.store_bytes, now)
         self._deliver(pending)
+        self._evict()
         missing = sweep.missing(carried, self.ports.queue)
         touched = {bisection.id for bisection in live}
         for ticket in sorted(ticket for ticket in carried if ticket.silent or ticket in missing):
@@ -184,13 +187,24 @@ class Flow:
 
     # How it is done
 
+    def _evict(self) -> None:
+        """Keeps the wheels in the store within the policy's budget."""
+        most = self.ports.policy.store_bytes
+        if most is None:
+            return
+        with self.ports.bisections.transaction() as tx:
+            surplus = evict.surplus(tx.kept(), most)
+        for wheel in surplus:
+            with self._work() as tx:
+                evict.evict(tx, wheel, self.ports.clock.now())
+
     @contextmanager
     def _work(self) -> Iterator[Transaction]:
         """A transaction whose messages are sent once it is committed; what cannot be sent waits for the sweep."""
         with self.ports.bisections.transaction() as tx:
             recorder = Recorder(tx, self.ports.clock.now())
             yield recorder
-            posted = tuple(compose(tx, message, self.ports.history) for message in recorder.posted)
+            posted = tuple(compose(tx, message) for message in recorder.posted)
         self._deliver(posted)
 
     def _deliver(self, posted: tuple[Posted, ...]) -> None:
@@ -198,9 +212,13 @@ class Flow:
         for item in posted:
             try:
                 item.send(self.ports)
-            except (QueueUnavailable, StoreBusy) as error:
+            except QueueUnavailable as error:
                 log.warning("%s stays in the outbox: %s", item.message.key, error)
                 break
+            except (StoreBusy, *NO_HISTORY) as error:
+                # The next one may be about another repository, or no file at all.
+                log.warning("%s stays in the outbox: %s", item.message.key, error)
+                continue
             sent.append(item.message.key)
         if sent:
             self._note_delivered(sent)
@@ -215,10 +233,15 @@ class Flow:
             log.warning("%d messages will be sent again: %s", len(keys), error)
 
     def _scope(self, id: str) -> Scope | None:
-        """None before the bisection is prepared."""
+        """None before the bisection is prepared, and while its repository cannot be read: then the sweep goes on."""
         bisection = self.bisection(id)
-        ready = bisection.bad_sha is not None and bisection.state in ADVANCING
-        return scope_of(self.ports.history, bisection) if ready else None
+        if bisection.bad_sha is None or bisection.state not in ADVANCING:
+            return None
+        try:
+            return scope_of(self.ports.history, bisection)
+        except NO_HISTORY as error:
+            log.warning("bisection %s waits for its repository: %s", id, error)
+            return None
 
     def _prepared(self, id: str, prepared: preparation.Prepared) -> None:
         with self._work() as tx:

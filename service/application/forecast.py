@@ -18,7 +18,6 @@ RUN_S, BUILD_S, OVERLAY_S = 60.0, 600.0, 2.0
 LIKELY = 0.3
 #: A node that has said nothing for so long has no room.
 SILENT = timedelta(seconds=60)
-_ON_A_NODE = (ProbeState.QUEUED, ProbeState.RUNNING)
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class Forecast:
     somebody; `begun`: content keys of what is being built ahead for this bisection.
 
     `room`: slots of builders that nobody needs; `most`: of them for builds ahead of the probes that want them.
-    `shared`: builders run probes too.
+    `shared`: builders run the probes too.
     """
 
     wheels: frozenset[str] = frozenset()
@@ -111,7 +110,7 @@ def _coming(keys: Keys, forecast: Forecast) -> bool:
 
 
 @dataclass(frozen=True)
-class Site:
+class Fleet:
     """What is under way on all nodes, for all bisections."""
 
     nodes: Sequence[Node]
@@ -119,16 +118,23 @@ class Site:
     probes: Sequence[Probe]
 
 
-def with_room(found: Forecast, site: Site, own: str, most: int, now: datetime) -> Forecast:
+def with_room(found: Forecast, fleet: Fleet, own: str, most: int, now: datetime) -> Forecast:
     """`own`: the bisection that asks, whose builds ahead count as room, since it may give them up."""
-    alive = [n for n in site.nodes if n.state == "alive" and now - n.seen_at < SILENT and "build" in n.roles]
-    at_work = [build for build in site.builds if build.state is not BuildState.WAITING]
+    alive = [node for node in fleet.nodes if node.state == "alive" and now - node.seen_at < SILENT]
+    builders = {node.name: node.slots for node in alive if "build" in node.roles}
+    others_run = any("run" in node.roles and node.name not in builders for node in alive)
+    shared = any("run" in node.roles for node in alive if node.name in builders) and not others_run
+    at_work = [build for build in fleet.builds if build.state is not BuildState.WAITING]
     busy = sum(1 for build in at_work if not (build.ahead and build.bisection_id == own))
-    shared = any("run" in node.roles for node in alive)
-    if shared:
-        busy += sum(1 for probe in site.probes if probe.state in _ON_A_NODE)
-    free = sum(node.slots for node in alive) - busy
-    return replace(found, room=max(free, 0), most=most, shared=shared)
+    busy += sum(1 for probe in fleet.probes if _takes_a_builder(probe, builders, shared))
+    return replace(found, room=max(sum(builders.values()) - busy, 0), most=most, shared=shared)
+
+
+def _takes_a_builder(probe: Probe, builders: Collection[str], shared: bool) -> bool:
+    """A probe that no node has yet will take a builder's slot only where no others run probes."""
+    if probe.state is ProbeState.RUNNING:
+        return probe.node in builders
+    return probe.state is ProbeState.QUEUED and shared
 
 
 def _seconds(probe: Probe) -> float:

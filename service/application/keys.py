@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from service.application.ports import History
-from service.domain.bisection import Bisection, FailureIn, Patch, Request
+from service.domain.bisection import Bisection, FailureIn, Request, ResolvedFixup
 from service.domain.recipe import SandboxKind
 from service.search.graph import Range
 
@@ -53,10 +53,10 @@ def scope_of(history: History, bisection: Bisection) -> Scope:
     return Scope(range_, _keys(history, bisection, shas))
 
 
-def patches_of(history: History, bisection: Bisection, shas: Collection[str]) -> dict[str, tuple[Patch, ...]]:
+def fixups_of(history: History, bisection: Bisection, shas: Collection[str]) -> dict[str, tuple[ResolvedFixup, ...]]:
     """By commit, the fix-ups that apply to it, in the order in which they were given."""
-    found: dict[str, tuple[Patch, ...]] = {}
-    for patch in bisection.setup.patches:
+    found: dict[str, tuple[ResolvedFixup, ...]] = {}
+    for patch in bisection.setup.fixups:
         applies = frozenset(history.range(bisection.request.repo, (patch.good,), patch.bad).shas)
         for sha in applies.intersection(shas):
             found[sha] = (*found.get(sha, ()), patch)
@@ -67,11 +67,11 @@ def _keys(history: History, bisection: Bisection, shas: frozenset[str]) -> dict[
     request, recipe = bisection.request, bisection.request.recipe
     trees = history.trees(request.repo, shas, recipe.wheel_paths)
     natives, settings = _natives(history, request, shas)
-    patches = patches_of(history, bisection, shas)
+    fixups = fixups_of(history, bisection, shas)
     shared = _digest(_shared(bisection))
     keys = {}
     for sha in shas:
-        fixed = [asdict(patch) | {"name": "", "good": "", "bad": ""} for patch in patches.get(sha, ())]
+        fixed = [asdict(patch) | {"name": "", "good": "", "bad": ""} for patch in fixups.get(sha, ())]
         own = [shared, sha if _names_sha(request) else "", fixed, natives.get(sha), settings.get(sha)]
         keys[sha] = Keys(_digest([*own, trees[sha]]), _digest(own) if natives else None)
     return keys

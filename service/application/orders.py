@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC
 
-from service.application.keys import patches_of
+from service.application.keys import fixups_of
 from service.application.ports import (
     BaseOrder,
     BuildOrder,
@@ -68,8 +68,8 @@ class Composer:
 
     def _source(self, sha: str) -> SourceOrder:
         repo = self.bisection.request.repo
-        patches = patches_of(self.history, self.bisection, [sha]).get(sha, ())
-        return SourceOrder(repo, self.history.mirror(repo), sha, patches)
+        fixups = fixups_of(self.history, self.bisection, [sha]).get(sha, ())
+        return SourceOrder(repo, self.history.mirror(repo), sha, fixups)
 
     def _base(self, base: Build) -> BaseOrder:
         return BaseOrder(self._source(base.sha), base.wheel_path or "", base.wheel_sha256 or "")

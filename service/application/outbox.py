@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from service.application.orders import Composer
-from service.application.ports import History, Ports, Transaction
+from service.application.ports import Ports, Transaction
 from service.domain.bisection import Message
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 
@@ -41,17 +41,18 @@ class Recorder:
         return getattr(self.tx, name)
 
 
-def compose(tx: Transaction, message: Message, history: History) -> Posted:
+def compose(tx: Transaction, message: Message) -> Posted:
+    """Reads what the message is about; the repository is read when it is sent, which is outside of the transaction."""
     payload = message.payload
     match message.topic:
         case "prepare":
             return Posted(message, lambda ports: ports.queue.send_prepare(str(payload["id"])))
         case "survey":
-            return Posted(message, _survey(tx, history, str(payload["id"]), payload["attempt"]))
+            return Posted(message, _survey(tx, str(payload["id"]), payload["attempt"]))
         case "build":
-            return Posted(message, _build(tx, history, str(payload["id"]), payload["attempt"]))
+            return Posted(message, _build(tx, str(payload["id"]), payload["attempt"]))
         case "probe":
-            return Posted(message, _probe(tx, history, str(payload["id"]), payload["attempt"]))
+            return Posted(message, _probe(tx, str(payload["id"]), payload["attempt"]))
         case "cancel":
             kind, id, attempt = str(payload["kind"]), str(payload["id"]), int(str(payload["attempt"]))
             return Posted(message, lambda ports: ports.queue.cancel(kind, id, attempt))
@@ -60,32 +61,30 @@ def compose(tx: Transaction, message: Message, history: History) -> Posted:
     raise ValueError(f"nothing sends {message.topic!r}")
 
 
-def _survey(tx: Transaction, history: History, id: str, attempt: object) -> Callable[[Ports], None]:
+def _survey(tx: Transaction, id: str, attempt: object) -> Callable[[Ports], None]:
     bisection = tx.bisection(id)
     if bisection.state is not BisectionState.PREPARING or bisection.setup.survey.attempt != attempt:
         return _nothing
-    order = Composer(bisection, history).survey()
-    return lambda ports: ports.queue.send_survey(order)
+    return lambda ports: ports.queue.send_survey(Composer(bisection, ports.history).survey())
 
 
-def _build(tx: Transaction, history: History, key: str, attempt: object) -> Callable[[Ports], None]:
+def _build(tx: Transaction, key: str, attempt: object) -> Callable[[Ports], None]:
     build = tx.build(key)
     if build is None or build.attempt != attempt or build.state is not BuildState.QUEUED:
         return _nothing
+    bisection = tx.bisection(build.bisection_id)
     base = tx.build(build.base_key) if build.base_key is not None else None
-    composer = Composer(tx.bisection(build.bisection_id), history)
-    order = composer.build(build, base if base is not None and base.state is BuildState.BUILT else None)
-    return lambda ports: ports.queue.send_build(order)
+    usable = base if base is not None and base.state is BuildState.BUILT else None
+    return lambda ports: ports.queue.send_build(Composer(bisection, ports.history).build(build, usable))
 
 
-def _probe(tx: Transaction, history: History, id: str, attempt: object) -> Callable[[Ports], None]:
+def _probe(tx: Transaction, id: str, attempt: object) -> Callable[[Ports], None]:
     probe = tx.probe(id)
     if probe.attempt != attempt or probe.state is not ProbeState.QUEUED:
         return _nothing
     bisection = tx.bisection(probe.bisection_id)
     build = tx.build(probe.build_key) if probe.build_key else None
-    order = Composer(bisection, history).probe(probe, build)
-    return lambda ports: ports.queue.send_probe(order)
+    return lambda ports: ports.queue.send_probe(Composer(bisection, ports.history).probe(probe, build))
 
 
 def _nothing(ports: Ports) -> None:

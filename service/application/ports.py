@@ -16,9 +16,9 @@ from service.domain.bisection import (
     Message,
     Node,
     Origin,
-    Patch,
     Probe,
     Reproduction,
+    ResolvedFixup,
 )
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 from service.domain.recipe import Network, Recipe, SandboxKind
@@ -102,8 +102,11 @@ class Transaction(Protocol):
     def post(self, message: Message, at: datetime) -> None:
         """Into the outbox, to be sent at that time or later. One whose key is there already is not posted again."""
 
-    def undelivered(self, *, due: datetime | None = None, limit: int = 100) -> tuple[Message, ...]:
-        """Oldest first; with `due`, those whose time has come by then."""
+    def undelivered(
+        self, *, due: datetime | None = None, limit: int = 100, removals: bool = False
+    ) -> tuple[Message, ...]:
+        """Oldest first; with `due`, those whose time has come by then. `removals` from the store are apart from orders,
+        which must not wait for a store that is away."""
 
     def delivered(self, key: str, at: datetime) -> None: ...
     def save_node(self, node: Node) -> None: ...
@@ -162,12 +165,12 @@ class SandboxOrder:
 
 @dataclass(frozen=True)
 class SourceOrder:
-    """One commit, with the patches that apply to it."""
+    """One commit, with the fix-ups that apply to it."""
 
     repo: str
     mirror: str
     sha: str
-    patches: tuple[Patch, ...] = ()
+    fixups: tuple[ResolvedFixup, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -225,6 +228,10 @@ class ProbeOrder:
     env: dict[str, str]
     sandbox: SandboxOrder
     timeout_s: float
+
+
+class HistoryFailed(RuntimeError):
+    """A mirror cannot be read now for a reason of ours: disk full, git missing or killed, a broken mirror."""
 
 
 class StoreBusy(Exception):

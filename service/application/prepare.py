@@ -7,7 +7,7 @@ from datetime import UTC
 
 from service.application import wording
 from service.application.ports import History
-from service.domain.bisection import Bisection, Commit, Patch, Request, Setup
+from service.domain.bisection import Bisection, Commit, Request, ResolvedFixup, Setup
 from service.domain.errors import BadPaths, BadRange
 from service.domain.patterns import NO_FILES
 from service.search.graph import Range
@@ -35,7 +35,7 @@ def prepare(history: History, request: Request) -> Prepared:
     shas = tuple(dict.fromkeys(goods))
     range_ = history.range(repo, shas, bad.sha, first_parent=request.first_parent)
     _check_paths(history, request, bad)
-    return Prepared(shas, bad.sha, range_, tuple(notes), Setup(_as_of(request, bad), _patches(history, request)))
+    return Prepared(shas, bad.sha, range_, tuple(notes), Setup(_as_of(request, bad), _fixups(history, request)))
 
 
 def _check_paths(history: History, request: Request, bad: Commit) -> None:
@@ -72,7 +72,7 @@ def _as_of(request: Request, bad: Commit) -> str | None:
             return f"{written}T23:59:59+00:00"
 
 
-def _patches(history: History, request: Request) -> tuple[Patch, ...]:
+def _fixups(history: History, request: Request) -> tuple[ResolvedFixup, ...]:
     """Errors: every Refusal that the ends of a fix-up's range, or the commit to pick, can give."""
     found = []
     for number, fixup in enumerate(request.recipe.fixups, start=1):
@@ -81,7 +81,7 @@ def _patches(history: History, request: Request) -> tuple[Patch, ...]:
         pick = history.resolve(request.repo, fixup.cherry_pick, field="fixups").sha if fixup.cherry_pick else None
         history.range(request.repo, (ends[0],), ends[1])
         name = f"fix-up {number} (" + (f"cherry-pick {wording.short(pick)})" if pick else "patch)")
-        found.append(Patch(name, ends[0], ends[1], pick, fixup.patch))
+        found.append(ResolvedFixup(name, ends[0], ends[1], pick, fixup.patch))
     return tuple(found)
 
 

@@ -14,7 +14,7 @@ from service.application.judge import judge, judge_fault
 from service.application.ports import Transaction
 from service.domain.bisection import Build, Probe
 from service.domain.evidence import Fault, Outcome
-from service.domain.lifecycle import BuildState, ProbeState, moved
+from service.domain.lifecycle import LIVE_BUILDS, BuildState, ProbeState, moved
 from service.domain.results import BuildReport, ProbeReport, WheelFacts
 
 #: So many faults of a probe or a build, and it is given up.
@@ -22,11 +22,13 @@ MAX_FAULTS = 3
 #: Seconds before the next attempt, by how many faults there were: what is down for a moment may be back by then.
 RETRY_AFTER_S = (5.0, 20.0)
 #: The node is gone, or was: another attempt need not wait for it to mend.
-AT_ONCE = frozenset({"stopped", "lost", "restarted"})
+AT_ONCE = frozenset({"stopped", "lost", "restarted", "lost-base"})
 #: The store has lost a wheel that was built: only building it again helps.
 LOST_WHEEL = frozenset({"missing-wheel", "damaged-wheel"})
-#: An operator's stop says nothing about the probe, so it does not count.
-NOT_COUNTED = frozenset({"stopped"})
+#: A wheel's base is gone or damaged in the store: it is put together from another one, or built.
+LOST_BASE = "lost-base"
+#: An operator's stop says nothing about the probe, and there are only so many bases to lose.
+NOT_COUNTED = frozenset({"stopped", "lost-base"})
 _IN_FLIGHT = (ProbeState.QUEUED, ProbeState.RUNNING)
 _IN_WORK = (BuildState.QUEUED, BuildState.RUNNING)
 
@@ -96,20 +98,27 @@ def delay_s(faults: tuple[Fault, ...]) -> float:
 
 def build_ended(tx: Transaction, report: BuildReport, now: datetime) -> frozenset[str]:
     """The bisections whose probes waited for it. A build is one row for all of them, so its own lock is taken here."""
-    build = tx.build(report.key, lock=True)
+    build = builds.locked(tx, report.key)
     if build is None or build.attempt != report.attempt or build.state not in _IN_WORK:
+        _throw_away(tx, report, build, now)
         return frozenset()
-    if report.base_lost and build.base_key is not None:
-        builds.lose(tx, build.base_key, now)
     build = replace(build, node=report.node, seconds=report.seconds, log=report.log)
     build = replace(build, origin=report.origin, notes=report.notes)
     if report.fault is not None:
         return retry_build(tx, build, report.fault, now)
     if report.wheel is not None:
+        if build.wheel_path not in (None, report.wheel.path):
+            builds.remove(tx, build.wheel_path or "", now)
         ended = _built(build, report.wheel, now)
     else:
         ended = replace(build, state=moved(build.state, BuildState.FAILED), failure=report.failure, finished_at=now)
-    return _release(tx, ended, now)
+    return release(tx, ended, now)
+
+
+def _throw_away(tx: Transaction, report: BuildReport, build: Build | None, now: datetime) -> None:
+    """The wheel of an attempt that does not count would lie in the store for ever."""
+    if report.wheel is not None and (build is None or build.wheel_path != report.wheel.path):
+        builds.remove(tx, report.wheel.path, now)
 
 
 def _built(build: Build, wheel: WheelFacts, now: datetime) -> Build:
@@ -128,13 +137,15 @@ def retry_build(tx: Transaction, build: Build, fault: Fault, now: datetime) -> f
     """A new attempt; after MAX_FAULTS the probes that wait for it are given up with its faults."""
     faults = (*build.faults, fault)
     build = replace(build, faults=faults)
+    if fault.kind == LOST_BASE and build.base_key is not None:
+        builds.lose(tx, build.base_key, now)
     if counted(faults) < MAX_FAULTS:
-        builds.queue(tx, build, now, delay_s(faults))
-        return frozenset()
-    return _release(tx, replace(build, state=moved(build.state, BuildState.FAULTED), finished_at=now), now)
+        again = builds.start(tx, build, now, delay_s(faults))
+        return frozenset() if again.state in LIVE_BUILDS else release(tx, again, now)
+    return release(tx, replace(build, state=moved(build.state, BuildState.FAULTED), finished_at=now), now)
 
 
-def _release(tx: Transaction, build: Build, now: datetime) -> frozenset[str]:
+def release(tx: Transaction, build: Build, now: datetime) -> frozenset[str]:
     """Keeps the end of a build, and lets go on what waited for it, be it probes or builds."""
     touched: set[str] = set()
     for over in (build, *builds.ended(tx, build, now)):

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from service.application import builds, survey
 from service.application.ports import ProbeQueue, Transaction
-from service.application.record import retry_build, retry_probe
+from service.application.record import release, retry_build, retry_probe
 from service.domain.bisection import Bisection, Build, Message, Probe
 from service.domain.evidence import Fault
 from service.domain.lifecycle import LIVE_BUILDS, BisectionState, BuildState, ProbeState
@@ -101,7 +101,7 @@ def _send_again(tx: Transaction, ticket: Ticket, now: datetime) -> None:
 
 
 def _build(tx: Transaction, ticket: Ticket, gone: bool, now: datetime) -> set[str]:
-    build = tx.build(ticket.id, lock=True)
+    build = builds.locked(tx, ticket.id)
     if build is None or build.attempt != ticket.attempt or build.state not in LIVE_BUILDS:
         return set()
     if build.state is BuildState.WAITING:
@@ -120,7 +120,7 @@ def _build(tx: Transaction, ticket: Ticket, gone: bool, now: datetime) -> set[st
 def _waiting(tx: Transaction, build: Build, now: datetime) -> set[str]:
     """What it waits for may have ended in a way that told nobody."""
     started = builds.start(tx, build, now)
-    return {started.bisection_id} if started.state not in LIVE_BUILDS else set()
+    return set() if started.state in LIVE_BUILDS else {started.bisection_id, *release(tx, started, now)}
 
 
 def _survey(tx: Transaction, ticket: Ticket, gone: bool, now: datetime) -> None:
@@ -161,7 +161,7 @@ def running_on(tx: Transaction, node: str) -> tuple[Ticket, ...]:
 def give_back(tx: Transaction, ticket: Ticket, now: datetime) -> frozenset[str]:
     """A worker that has just booted runs nothing: what its last life left is put back at once."""
     if ticket.kind == "build":
-        build = tx.build(ticket.id, lock=True)
+        build = builds.locked(tx, ticket.id)
         if build is None or build.attempt != ticket.attempt or build.state is not BuildState.RUNNING:
             return frozenset()
         return retry_build(tx, build, _RESTARTED, now)

@@ -87,7 +87,7 @@ class Builder:
 
 
 @dataclass(frozen=True)
-class Patch:
+class ResolvedFixup:
     """A fix-up with its range looked up: it applies to the ancestors of `bad` that are none of `good`."""
 
     name: str
@@ -114,7 +114,7 @@ class Setup:
     """
 
     as_of: str | None = None
-    patches: tuple[Patch, ...] = ()
+    fixups: tuple[ResolvedFixup, ...] = ()
     survey: Survey = field(default_factory=Survey)
     builder: Builder | None = None
 

@@ -49,7 +49,7 @@ class Outcome:
     """The facts of one run. `ended_in` names the phase that `exit_status` or `signal` belong to.
 
     `first_error`: of a build, the first of the lines that say most about what is wrong, not always a compiler's; of a
-    fix-up, which does not apply.
+    fix-up, which does not apply. `code_refused`: a compiler or linker said it.
     `dependencies`: versions by distribution, what the wheel was installed with.
     """
 
@@ -63,5 +63,6 @@ class Outcome:
     log: Log | None = None
     failure_seen: str | None = None
     first_error: str | None = None
+    code_refused: bool = False
     environment: dict[str, str] = field(default_factory=dict)
     dependencies: dict[str, str] = field(default_factory=dict)

@@ -41,7 +41,6 @@ class BuildReport:
     log: Log | None = None
     origin: Origin | None = None
     notes: tuple[str, ...] = ()
-    base_lost: bool = False
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ from service.application.ports import (
     SandboxOrder,
     SourceOrder,
 )
-from service.domain.bisection import Patch, Reproduction, Serve
+from service.domain.bisection import Reproduction, ResolvedFixup, Serve
 from service.domain.recipe import Network, SandboxKind
 from tests.redis_server import Broker
 from worker import contract
 from worker.contract import Queue, Task
 
-PATCH = Patch("patch 1", "b" * 40, "c" * 40, patch="--- a/x\n")
+PATCH = ResolvedFixup("patch 1", "b" * 40, "c" * 40, patch="--- a/x\n")
 SANDBOX = SandboxOrder(SandboxKind.PROCESS, None, Network.NONE)
 PROBE = ProbeOrder(
     bisection="b1",

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from service.adapters.git_history import GitHistory
 from service.application import evict
 from service.application.forecast import Forecast, worth_building
 from service.application.keys import Keys
-from service.application.ports import Kept
+from service.application.ports import Kept, StoreBusy
 from service.application.submit import Submission
 from service.domain.bisection import Bisection, Builder, FailureIn, Node, Origin, Probe
 from service.domain.evidence import Fault, Outcome, Verdict
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 from service.domain.recipe import Deps, Fixup, Recipe
-from service.domain.results import SurveyReport, WheelFacts
+from service.domain.results import BuildReport, ProbeReport, SurveyReport, WheelFacts
 from tests.application.conftest import World
 from tests.application.test_races import at_once
 from tests.fakes.workers import BUILDER
@@ -31,7 +34,7 @@ RECIPE = Recipe(
     wheel_paths=("/csrc/**", "/pkg/**", "/pyproject.toml"),
 )
 PROJECT = '[project]\nname = "pkg"\nversion = "{version}"\n[build-system]\nrequires = ["{requires}"]\n'
-UNCOMPILED = Outcome("build", exit_status=2, first_error="csrc/a.c:3:1: error: expected ';'")
+UNCOMPILED = Outcome("build", exit_status=2, first_error="csrc/a.c:3:1: error: expected ';'", code_refused=True)
 
 
 def commit(number: int) -> NewCommit:
@@ -153,13 +156,17 @@ def test_a_wheel_waits_for_its_native_code_and_takes_it(native: World) -> None:
 
 
 def test_a_base_that_the_store_has_lost_serves_nobody_any_more(native: World) -> None:
+    """Its native code is compiled once more, and not by each wheel that was to stand on it."""
     _, bad, good = two_of_one_tree(native)
     lost = native.workers.build(native.flow)
-    wheel = WheelFacts("p-1.whl", "wheels/x/1/p-1.whl", 100, "0" * 64)
-    overlay = native.workers.build(native.flow, wheel=wheel, origin=Origin.BUILT, base_lost=True)
+    begun(native, good=(native.shas[13],), bad=native.shas[16])
+    assert len(native.workers.builds) == 2
+    for _ in range(2):
+        native.workers.build(native.flow, fault=Fault("lost-base", "it is not in the store", ""))
     assert state(native, lost.key) is BuildState.EVICTED
-    begun(native, good=(native.shas[13],), bad=native.shas[16], width=2)
-    assert [order.base and order.base.source.sha for order in native.workers.builds] == [overlay.source.sha] * 2
+    assert [(order.source.sha, order.attempt, order.base) for order in native.workers.builds] == [(good.sha, 2, None)]
+    native.workers.build(native.flow)
+    assert [order.base and order.base.source.sha for order in native.workers.builds] == [good.sha]
 
 
 def test_native_code_that_does_not_compile_is_not_compiled_again_for_this_bisection(native: World) -> None:
@@ -176,7 +183,8 @@ def test_native_code_that_does_not_compile_is_not_compiled_again_for_this_bisect
 
 def test_a_build_that_failed_without_a_compilers_word_says_nothing_about_others(native: World) -> None:
     _, _, good = two_of_one_tree(native)
-    native.workers.build(native.flow, failure=Outcome("build", exit_status=1))
+    of_python = Outcome("build", exit_status=1, first_error="SyntaxError: invalid syntax (pkg/a.py, line 3)")
+    native.workers.build(native.flow, failure=of_python)
     assert [(order.source.sha, order.base) for order in native.workers.builds] == [(good.sha, None)]
 
 
@@ -321,8 +329,7 @@ def test_what_was_begun_ahead_is_hurried_when_a_probe_wants_it(native: World) ->
     node(native, 2, "build")
     begun(native)
     now, ahead = native.workers.builds
-    native.workers.builds.remove(now)
-    native.workers.builds.insert(0, now)
+    assert native.workers.builds[0] is now
     native.workers.build(native.flow)
     native.workers.run(native.flow, native.truth(14))
     again = [order for order in native.workers.builds if order.key == ahead.key]
@@ -392,7 +399,7 @@ def test_a_fixup_goes_with_the_orders_of_its_range_and_makes_other_wheels(native
     native.workers.work(native.flow, native.truth(14))
     id = begun(fixed).id
     fixed.workers.work(fixed.flow, fixed.truth(14))
-    patched = {order.source.sha for order in fixed.workers.built if order.source.patches}
+    patched = {order.source.sha for order in fixed.workers.built if order.source.fixups}
     assert patched
     assert patched <= set(native.shas[6:21])
     both = {probe.sha: probe.build_key for probe in native.flow.probes(plain)}
@@ -415,7 +422,6 @@ def test_a_fixup_that_does_not_apply_is_a_skip_with_that_reason(native: World) -
         ("bad", "2023-11-14"),
         ("today", None),
         ("2025-09-25", "2025-09-25T23:59:59+00:00"),
-        ("commit", "2023-11-14"),
     ],
 )
 def test_dependencies_are_as_of_the_time_that_was_asked_for(native: World, as_of: str, wanted: str | None) -> None:
@@ -427,6 +433,16 @@ def test_dependencies_are_as_of_the_time_that_was_asked_for(native: World, as_of
     assert order.dependencies.constraints == "torch==2.8"
     assert (order.dependencies.as_of or "").startswith(wanted or "")
     assert (order.dependencies.as_of is None) == (wanted is None)
+
+
+def test_dependencies_as_of_the_commit_differ_between_commits(native: World) -> None:
+    for as_of, times in (("bad", 1), ("commit", 2)):
+        dated = with_recipe(native, deps=Deps(as_of))
+        before = len(dated.workers.seen)
+        begun(dated)
+        dated.workers.work(dated.flow, dated.truth(14))
+        told = {order.dependencies.as_of for order in dated.workers.seen[before:] if order.dependencies}
+        assert (len(told) >= times) and (times > 1 or len(told) == 1)
 
 
 def test_the_store_is_kept_within_its_budget_but_for_what_live_bisections_need(native: World) -> None:
@@ -518,3 +534,117 @@ def test_a_build_ahead_that_met_only_faults_is_left_until_a_probe_wants_it(nativ
     native.workers.build(native.flow)
     native.workers.run(native.flow, native.truth(14))
     assert ahead.key in [order.key for order in native.workers.builds]
+
+
+def test_native_code_that_was_hurried_is_stopped_when_nobody_waits_for_it_any_more(native: World) -> None:
+    node(native, 2, "build")
+    first = begun(native, bad=native.shas[20]).id
+    _, ahead = native.workers.builds
+    second = begun(native, bad=native.shas[3]).id
+    assert state(native, native.flow.probes(second)[0].build_key) is BuildState.WAITING
+    for id in (second, first):
+        native.flow.cancel(id, "me")
+    assert ("build", ahead.key, ahead.attempt) in native.workers.cancelled
+
+
+def test_a_probe_whose_wheel_shares_a_failure_found_by_the_sweep_goes_on(native: World) -> None:
+    """On PostgreSQL the end of a native build may come before the one that waits for it is committed."""
+    _, bad, good = two_of_one_tree(native)
+    with native.flow.ports.bisections.transaction() as tx:
+        tx.save_build(replace(tx.build(bad.build_key, lock=True), state=BuildState.FAILED, failure=UNCOMPILED))
+    native.workers.builds.clear()
+    native.workers.carries = False
+    native.flow.sweep()
+    assert native.flow.probe(good.id).verdict is Verdict.SKIP
+
+
+def test_a_second_probe_that_misses_a_wheel_goes_on_however_the_rebuild_ended(native: World) -> None:
+    begun(native)
+    native.workers.build(native.flow)
+    begun(native, good=(native.shas[2],))
+    first, second = native.workers.start(native.flow), native.workers.start(native.flow)
+    assert first.wheel == second.wheel
+    lost = Fault("missing-wheel", "gone", "")
+    native.flow.probed(ProbeReport(first.probe, first.attempt, "n1", fault=lost))
+    native.workers.build(native.flow, failure=Outcome("build", exit_status=1))
+    native.flow.probed(ProbeReport(second.probe, second.attempt, "n1", fault=lost))
+    assert native.flow.probe(second.probe).build_key in [order.key for order in native.workers.builds]
+
+
+def test_a_probe_that_missed_a_wheel_takes_the_one_that_was_made_since(native: World) -> None:
+    begun(native)
+    native.workers.build(native.flow)
+    begun(native, good=(native.shas[2],))
+    first, second = native.workers.start(native.flow), native.workers.start(native.flow)
+    lost = Fault("missing-wheel", "gone", "")
+    native.flow.probed(ProbeReport(first.probe, first.attempt, "n1", fault=lost))
+    native.workers.build(native.flow)
+    native.flow.probed(ProbeReport(second.probe, second.attempt, "n1", fault=lost))
+    assert native.workers.builds == []
+    native.clock.pass_(6)
+    native.flow.sweep()
+    assert {order.wheel.split("/")[2] for order in native.workers.probes} == {"2"}
+
+
+class Stuck:
+    """A store that lets nothing be removed."""
+
+    def read(self, path: str) -> Iterator[bytes]:
+        return iter(())
+
+    def remove(self, path: str) -> None:
+        raise StoreBusy("access denied")
+
+
+def test_a_store_that_lets_nothing_be_removed_holds_no_order_up(native: World) -> None:
+    begun(native)
+    native.workers.work(native.flow, native.truth(14))
+    ports = replace(native.flow.ports, artifacts=Stuck())
+    stuck = with_policy(replace(native, flow=replace(native.flow, ports=ports)), store_bytes=0)
+    stuck.flow.sweep()
+    begun(stuck, good=(native.shas[2],))
+    stuck.workers.build(stuck.flow, fault=Fault("disk-full", "full", ""))
+    stuck.wait_for_retry()
+    assert [order.attempt for order in stuck.workers.builds] == [3]
+
+
+def test_a_repository_that_is_gone_stops_its_own_bisection_alone(native: World, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    shas = build_repository(gone, [commit(number) for number in range(24)])
+    fixup = Fixup(f"{shas[5]}..{shas[20]}", patch="--- a/csrc/a.c\n")
+    begun(with_recipe(replace(native, repository=gone, shas=shas), fixups=(fixup,)))
+    begun(native)
+    native.workers.down = True
+    for order in native.workers.builds:
+        wheel = WheelFacts("p-1.whl", f"wheels/{order.key}/1/p-1.whl", 100, "0" * 64)
+        native.flow.built(BuildReport(order.key, order.attempt, "n1", 0.5, wheel=wheel, origin=Origin.BUILT))
+    native.workers.down = False
+    shutil.rmtree(native.flow.ports.history.mirror(str(gone)))
+    shutil.rmtree(gone)
+    fresh = GitHistory(tmp_path / "mirrors", allow_file=True)
+    replace(native.flow, ports=replace(native.flow.ports, history=fresh)).sweep()
+    assert [order.source.repo for order in native.workers.probes] == [str(native.repository)]
+
+
+def test_a_base_that_is_used_is_kept_longer(native: World) -> None:
+    begun(native, good=(native.shas[12],), bad=native.shas[17])
+    native.workers.work(native.flow, native.truth(14))
+    with native.flow.ports.bisections.transaction() as tx:
+        base = next(build for build in tx.builds_in([BuildState.BUILT]) if build.base_key is None)
+    native.clock.pass_(3600)
+    begun(native, good=(native.shas[13],), bad=native.shas[16])
+    native.workers.work(native.flow, native.truth(14))
+    with native.flow.ports.bisections.transaction() as tx:
+        assert tx.build(base.key).used_at > base.used_at
+
+
+def test_the_wheels_of_attempts_that_do_not_count_are_removed(native: World, tmp_path: Path) -> None:
+    begun(native)
+    (order,) = native.workers.builds
+    stale = WheelFacts("p-1.whl", f"wheels/{order.key}/0/p-1.whl", 100, "0" * 64)
+    path = tmp_path / "store" / stale.path
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"x")
+    native.flow.built(BuildReport(order.key, 0, "n2", 0.5, wheel=stale, origin=Origin.BUILT))
+    assert not path.exists()
+    assert state(native, order.key) is BuildState.QUEUED

@@ -31,9 +31,12 @@ ALLOWED = {
         running>queued running>building running>judged running>faulted running>cancelled
     """,
     BuildState: """
-        queued>queued queued>running queued>built queued>failed queued>faulted queued>cancelled
-        running>queued running>built running>failed running>faulted running>cancelled
-        built>queued failed>queued faulted>queued cancelled>queued
+        waiting>queued waiting>failed waiting>cancelled
+        queued>queued queued>waiting queued>running queued>built queued>failed queued>faulted queued>cancelled
+        running>queued running>waiting running>built running>failed running>faulted running>cancelled
+        built>queued built>waiting built>failed built>evicted
+        failed>queued failed>waiting failed>failed faulted>queued faulted>waiting faulted>failed
+        cancelled>queued cancelled>waiting cancelled>failed evicted>queued evicted>waiting evicted>failed
     """,
 }
 PAIRS = [(kind, was, to) for kind in ALLOWED for was in kind for to in kind]

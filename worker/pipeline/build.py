@@ -39,7 +39,7 @@ def build(site: Site, order: BuildOrder, stop: Stop) -> dict[str, Any]:
             made = _built(site, order, job, _run(site, order, job, sandbox, began, stop), path)
         else:
             made = {"wheel": keep(site, order, ready.wheel), "log": ready.log, "origin": ready.origin}
-        return {**made, "notes": tuple(under_way.notes), "base_lost": under_way.base_lost}
+        return {**made, "notes": tuple(under_way.notes)}
 
 
 def _run(site: Site, order: BuildOrder, job: Job, sandbox: Sandbox, began: float, stop: Stop) -> Run:
@@ -75,7 +75,7 @@ def _built(site: Site, order: BuildOrder, job: Job, run: Run, path: str) -> dict
         else:
             return {"wheel": keep(site, order, found), "log": outcome(site, run, wanted).log, "origin": "built"}
     _check(run, order.limits.timeout_s)
-    failure = outcome(site, run, wanted).model_copy(update={"first_error": _first_error(run)})
+    failure = outcome(site, run, wanted).model_copy(update=_said(run))
     return {"failure": failure, "log": failure.log}
 
 
@@ -113,6 +113,8 @@ def _check(run: Run, timeout_s: float) -> None:
         raise NodeFault("registry", message, "See whether it is up, and whether the recipe's build_network allows it.")
 
 
-def _first_error(run: Run) -> str | None:
+def _said(run: Run) -> dict[str, Any]:
+    """What is wrong, by whoever says it first, and whether that is a compiler."""
     with run.log.path.open("rb") as text:
-        return observe.first_error(text)
+        first = observe.first_error(text)
+    return {"first_error": first, "code_refused": first is not None and observe.of_code([first.encode()])}

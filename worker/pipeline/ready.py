@@ -29,7 +29,9 @@ from worker.run.stop import Stop
 INDEXES_S = 600.0
 #: Faults that say that the base cannot be had, which a build does not need.
 _LOST = ("missing-wheel", "damaged-wheel")
-_NO_BASE = (*_LOST, "source", "order")
+#: The store does not have the base as it was.
+LOST_BASE = "lost-base"
+_NO_BASE = ("source", "order")
 
 
 #: Runs a command that makes a wheel of another one, and keeps its job while it is looked at.
@@ -54,7 +56,6 @@ class Build:
     job: Job
     stop: Stop
     notes: list[str] = field(default_factory=list)
-    base_lost: bool = False
 
     @property
     def tree(self) -> Path:
@@ -120,7 +121,7 @@ def from_base(build: Build, overlaying: Overlaying) -> Ready | None:
 
 
 def _fetched(build: Build, base: Base) -> Path:
-    """Errors: CannotOverlay when the store does not have it as it was."""
+    """Errors: NodeFault, NoWheel."""
     name = base.wheel.rpartition("/")[2]
     wheels.check_name(name, build.order.package)
     folder = build.job.inputs / "base"
@@ -128,8 +129,8 @@ def _fetched(build: Build, base: Base) -> Path:
         folder.mkdir()
         build.site.store.get(base.wheel, folder / name, base.wheel_sha256)
     except NodeFault as fault:
-        build.base_lost = fault.kind in _LOST
-        raise _no_base(fault) from fault
+        # Not to be compiled here and now: the service knows who else compiles this native code, or will.
+        raise (NodeFault(LOST_BASE, fault.message, fault.advice) if fault.kind in _LOST else fault) from fault
     except OSError as error:
         raise fault_of(error, f"making {folder}") from error
     return folder / name

@@ -146,9 +146,12 @@ class SqlTransaction:
         row = to_row(message) | {"posted_at": at}
         self._connection.execute(self._insert(OUTBOX).values(row).on_conflict_do_nothing(index_elements=["key"]))
 
-    def undelivered(self, *, due: datetime | None = None, limit: int = 100) -> tuple[Message, ...]:
+    def undelivered(
+        self, *, due: datetime | None = None, limit: int = 100, removals: bool = False
+    ) -> tuple[Message, ...]:
         columns = (OUTBOX.c.topic, OUTBOX.c.key, OUTBOX.c.payload)
         query = select(*columns).where(OUTBOX.c.delivered_at.is_(None)).order_by(OUTBOX.c.id).limit(limit)
+        query = query.where(OUTBOX.c.topic == "remove" if removals else OUTBOX.c.topic != "remove")
         if due is not None:
             query = query.where(OUTBOX.c.posted_at <= due)
         return tuple(from_row(Message, row) for row in self._rows(query))
