@@ -30,10 +30,14 @@ class EmbeddedRedis:
     It writes what it holds when it is stopped, so that the next `up` need not wait until the sweep misses what was
     queued, and at no other time: an append-only file would make it refuse all writes for as long as the disk is full,
     which ends the workers and what they run. What a crash loses the sweep finds, since all truth is in the database.
+
+    `server`: the redis-server to start; without it `executable()`.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, server: str | None = None) -> None:
         self._folder = folder
+        self._server = server
+        self._log = folder / "redis.log"
         self._pid_file = folder / "redis.pid"
         self._snapshot = folder / "dump.rdb"
 
@@ -50,13 +54,15 @@ class EmbeddedRedis:
 
     def spawn(self) -> subprocess.Popen[bytes]:
         """Starts it, also after it ended by itself, and does not wait for its answer."""
-        self.process = subprocess.Popen(
-            [executable(), "-"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        # What is wrong with its configuration it says before it has a log.
+        with self._log.open("ab") as out:
+            self.process = subprocess.Popen(
+                [self._server or executable(), "-"],
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
         assert self.process.stdin is not None
         with suppress(BrokenPipeError), self.process.stdin as config:
             config.write(self._config().encode())
@@ -78,12 +84,12 @@ class EmbeddedRedis:
             f"requirepass {self._password}",
             f'dir "{self._folder}"',
             f'pidfile "{self._pid_file}"',
-            f'logfile "{self._folder / "redis.log"}"',
+            f'logfile "{self._log}"',
             "daemonize no",
             f"dbfilename {self._snapshot.name}",
             "appendonly no",
-            # Once in a hundred years, since without any rule it would not save when it is stopped either.
-            "save 3153600000 1",
+            # Once in 68 years, the most that Redis 6 reads: without any rule it would not save when it is stopped either.
+            "save 2147483647 1",
             "stop-writes-on-bgsave-error no",
         ]
         return "\n".join(lines) + "\n"
@@ -98,7 +104,7 @@ class EmbeddedRedis:
                 break
             pause.wait(0.02)
         self.process.kill()
-        raise NoRedis(f"the embedded Redis does not start; its log is {self._folder / 'redis.log'}")
+        raise NoRedis(f"the embedded Redis does not start; its log is {self._log}")
 
     def _end_left_over(self) -> None:
         """One whose `firstbad up` was killed still holds this folder."""

