@@ -88,7 +88,7 @@ class EmbeddedRedis:
             "daemonize no",
             f"dbfilename {self._snapshot.name}",
             "appendonly no",
-            # Once in 68 years, the most that Redis 6 reads: without any rule it would not save when it is stopped either.
+            # Once in 68 years, the most that Redis 6 reads; without any rule it would not save when it is stopped.
             "save 2147483647 1",
             "stop-writes-on-bgsave-error no",
         ]
