@@ -103,6 +103,7 @@ class Worker:
         self.keeper = Keeper(connect(settings.redis_url), settings.node)
         self.pulse = Pulse(self._beat)
         self.pipeline = make_pipeline(settings)
+        self.store_fault = store_fault(self.pipeline.site.store)
         self.app.task(name=Task.BUILD)(self.build)
         self.app.task(name=Task.PROBE)(self.probe)
         self.app.task(name=Task.SURVEY)(self.survey)
@@ -162,7 +163,10 @@ class Worker:
             self._send(Task.STARTED, message.model_dump(mode="json"))
 
     def report(self, event: str) -> None:
-        facts: dict[str, str] = {}
+        if self.store_fault:
+            # It may have been mended.
+            self.store_fault = store_fault(self.pipeline.site.store)
+        facts = {"store.fault": self.store_fault} if self.store_fault else {}
         for sandbox in self.pipeline.site.sandboxes.values():
             facts.update({f"{sandbox.kind}.{name}": value for name, value in facts_of(sandbox).items()})
         message = NodeReport(
@@ -280,6 +284,16 @@ def facts_of(sandbox: Sandbox) -> dict[str, str]:
         return sandbox.facts()
     except NodeFault as fault:
         return {"fault": f"{fault.message}. {fault.advice}"}
+
+
+def store_fault(store: Store) -> str:
+    """Why nothing can be stored; empty when all is well."""
+    try:
+        store.check()
+    except NodeFault as fault:
+        log.warning("%s. %s", fault.message, fault.advice)
+        return f"{fault.message}. {fault.advice}"
+    return ""
 
 
 def remove_orphans(sandboxes: Iterable[Sandbox]) -> None:

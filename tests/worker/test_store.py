@@ -140,6 +140,36 @@ def test_a_folder_that_is_read_only_is_a_fault_that_names_it(small_disk: Path, t
     store.get("wheels/k/a.whl", tmp_path / "back", None)
 
 
+def test_a_store_that_can_be_written_is_left_as_it_was(store: Store, s3: S3, tmp_path: Path) -> None:
+    store.check()
+    assert s3.names() == [] and not [path for path in (tmp_path / "store").rglob("*") if path.is_file()]
+
+
+def test_trying_a_store_tells_what_is_wrong_with_it(s3: S3, small_disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+    for url, advice in (("s3://team-none/firstbad", "Create the bucket"), (str(small_disk / "store"), "writable")):
+        with pytest.raises(NodeFault, match=url) as caught:
+            Store(url).check()
+        assert caught.value.kind == "store" and advice in caught.value.advice
+    s3.know_nobody()
+    with pytest.raises(NodeFault) as caught:
+        Store(s3.url).check()
+    assert "AWS_ACCESS_KEY_ID" in caught.value.advice
+
+
+def test_nothing_is_compiled_for_a_store_that_cannot_be_written(
+    s3: S3, small_disk: Path, tmp_path: Path, repository: tuple[Path, tuple[str, ...]]
+) -> None:
+    needs("bwrap")
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+    for number, url in enumerate(("s3://team-none/firstbad", str(small_disk))):
+        bench = Bench(pipeline(tmp_path / str(number), store_url=url), *repository, Sandbox(kind="process"))
+        result = bench.build("sleep 600")
+        assert result.fault is not None and result.fault.kind == "store" and url in result.fault.message
+        assert result.seconds < 60
+        assert bench.left() == []
+
+
 def test_a_folder_that_is_full_keeps_nothing_of_what_did_not_fit(small_disk: Path, tmp_path: Path) -> None:
     store = Store(str(small_disk / "store"))
     with pytest.raises(NodeFault) as caught:

@@ -164,6 +164,18 @@ def test_a_node_says_when_it_comes_what_it_can_and_when_it_leaves(node: Node) ->
     assert node.next(Task.NODE, event="left")["node"] == "node-1"
 
 
+def test_a_node_whose_store_cannot_be_written_says_so_until_it_can(node: Node, small_disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+    node.settings["FIRSTBAD_STORE_URL"] = str(small_disk / "store")
+    node.start()
+    booted = node.next(Task.NODE, event="booted")
+    assert "Read-only" in booted["facts"]["store.fault"] and "writable" in booted["facts"]["store.fault"]
+    assert "Read-only" in node.log.read_text()
+    subprocess.run(["mount", "-o", "remount,rw", small_disk], check=True)
+    assert node.end() == 0
+    assert "store.fault" not in node.next(Task.NODE, event="left")["facts"]
+
+
 def test_a_second_delivery_is_dropped(node: Node, process_bench: Bench) -> None:
     node.ready()
     first, last = process_bench.order("echo once >> /dev/null"), process_bench.order("true")

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import hashlib
 import re
+import tempfile
 import uuid
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +25,8 @@ OPTIONS = {
     "skip_instance_cache": True,
     "config_kwargs": {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 2}},
 }
+#: The file by which the store is tried; always the same, so that no more than one is ever left.
+CHECK = "tmp/check"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)
 _WITH_PASSWORD = re.compile(r"[a-z0-9]+://[^/]*@")
@@ -66,6 +69,15 @@ class Store:
         protocols = files.protocol if isinstance(files.protocol, tuple) else (files.protocol,)
         return Path(root) if "file" in protocols else None
 
+    def check(self) -> None:
+        """Whether it can be written now, by a file that is put and removed. Errors: NodeFault."""
+        with tempfile.NamedTemporaryFile() as file:
+            self.put(Path(file.name), CHECK)
+        files, root = self._target
+        # Whoever may put serves; and another worker may have tried at the same time.
+        with contextlib.suppress(*self._errors):
+            files.rm_file(f"{root}/{CHECK}")
+
     def put(self, file: Path, path: str) -> str:
         """Stores the file under this path, whole or not at all; its SHA-256. Errors: NodeFault."""
         files, root = self._target
@@ -77,7 +89,8 @@ class Store:
             else:
                 _put_aside(files, file, f"{root}/tmp", target)
         except self._errors as error:
-            raise self._fault(error, f"{path} could not be stored") from error
+            what = "nothing can be stored" if path == CHECK else f"{path} could not be stored"
+            raise self._fault(error, what) from error
         return digest
 
     def get(self, path: str, into: Path, sha256: str | None) -> None:

@@ -43,7 +43,8 @@ def build(site: Site, order: BuildOrder, stop: Stop) -> dict[str, Any]:
 
 
 def _run(site: Site, order: BuildOrder, job: Job, sandbox: Sandbox, began: float, stop: Stop) -> Run:
-    """The project's own way."""
+    """The project's own way. What could not be stored afterwards is not begun."""
+    site.store.check()
     work = {"build": order.command, "failure": order.failure}
     task = Task(order, work, _labels(order), began, _cache(site, order, order.command, sandbox))
     return execute(site, job, sandbox, task, stop)
