@@ -17,6 +17,8 @@ from service.domain.lifecycle import LIVE_BUILDS, BuildState, moved
 
 #: Wheels that stand on their own, so that others can stand on them.
 _BASES = frozenset({Origin.BUILT, Origin.PREBUILT})
+#: The fault of a build that did not end in its time.
+TOO_SLOW = "build-timeout"
 _IN_WORK = frozenset({BuildState.QUEUED, BuildState.RUNNING})
 
 
@@ -103,9 +105,9 @@ def start(tx: Transaction, build: Build, now: datetime, delay_s: float = 0.0) ->
         return (
             build if waits else _save(tx, replace(build, state=moved(build.state, BuildState.WAITING), base_key=None))
         )
-    failed = _failed_natively(others, build)
-    if failed is not None:
-        return _fail_alike(tx, build, failed, now)
+    for other in others:
+        if other.bisection_id == build.bisection_id and (over := _alike(build, other)) is not None:
+            return _save(tx, replace(over, finished_at=now))
     return queue(tx, replace(build, base_key=None), now, delay_s)
 
 
@@ -115,20 +117,18 @@ def base_of(builds: Sequence[Build]) -> Build | None:
     return max(found, key=lambda build: (build.used_at or build.queued_at, build.key), default=None)
 
 
-def _failed_natively(others: Sequence[Build], build: Build) -> Build | None:
-    """One that a compiler refused, for this bisection: the same code will not compile a second time."""
-    for other in others:
-        seen = other.state is BuildState.FAILED and other.bisection_id == build.bisection_id
-        if seen and other.failure is not None and other.failure.code_refused:
-            return other
+def _alike(build: Build, other: Build) -> Build | None:
+    """The end that it shares with a build of the same native code, as far as one bisection has seen: what a compiler
+    refused, or did not finish in its time however often, will go no better a second time."""
+    which = f"not built: its native code is that of {other.sha[:10]}, which"
+    if other.state is BuildState.FAILED and other.failure is not None and other.failure.code_refused:
+        state = moved(build.state, BuildState.FAILED)
+        note = f"{which} does not compile"
+        return replace(build, state=state, failure=other.failure, log=other.log, notes=(note,))
+    if other.state is BuildState.FAULTED and all(fault.kind == TOO_SLOW for fault in other.faults):
+        state = moved(build.state, BuildState.FAULTED)
+        return replace(build, state=state, faults=other.faults, notes=(f"{which} takes too long",))
     return None
-
-
-def _fail_alike(tx: Transaction, build: Build, failed: Build, now: datetime) -> Build:
-    note = f"not built: its native code is that of {failed.sha[:10]}, which does not compile"
-    state = moved(build.state, BuildState.FAILED)
-    alike = replace(build, state=state, failure=failed.failure, log=failed.log, notes=(note,), finished_at=now)
-    return _save(tx, alike)
 
 
 def queue(tx: Transaction, build: Build, now: datetime, delay_s: float = 0.0) -> Build:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from service.application import builds
-from service.application.judge import judge_build, judge_build_failure
+from service.application.judge import judge_build, judge_build_failure, judge_fault
 from service.application.keys import Keys
 from service.application.ports import Transaction
 from service.domain.bisection import Bisection, Build, FailureIn, Message, Probe
@@ -60,6 +60,9 @@ def after_build(tx: Transaction, probe: Probe, build: Build, now: datetime) -> P
         ended = replace(probe, outcome=build.failure, node=build.node)
         judgement = judge_build_failure(build.failure, request, build.notes)
         return give_verdict(tx, ended, ProbeState.JUDGED, judgement, now)
+    if build.state is BuildState.FAULTED:
+        judgement = judge_fault(build.faults)
+        return give_verdict(tx, replace(probe, faults=build.faults), ProbeState.FAULTED, judgement, now)
     raise ValueError(f"build {build.key} has not ended: {build.state}")
 
 

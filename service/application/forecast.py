@@ -56,7 +56,8 @@ def forecast(stock: Sequence[Stock], builds: Sequence[Build], probes: Sequence[P
     """`builds`: those under way, for any bisection; `own`: the one that asks. `probes`: of it, whose runs tell how long
     the next one will take."""
     begun = frozenset(build.key for build in builds if build.ahead and build.bisection_id == own)
-    others = [build for build in builds if build.key not in begun]
+    # Another bisection gives up what it builds ahead when it ends.
+    others = [build for build in builds if not build.ahead]
     natives = {wheel.native_key for wheel in stock if wheel.native_key and wheel.origin is not Origin.OVERLAY}
     runs = [_seconds(probe) for probe in probes if probe.started_at and probe.finished_at and probe.outcome]
     return Forecast(

@@ -33,7 +33,7 @@ def judge_build_failure(outcome: Outcome, request: Request, notes: tuple[str, ..
     """A commit that does not build says nothing about the failure, unless that is the failure."""
     if outcome.ended_in == "fix-up":
         return _unfit(outcome)
-    why = "; ".join(("does not build", *notes)) + f": {outcome.first_error or _how(outcome)}"
+    why = f"does not build: {outcome.first_error or _how(outcome)}" + "".join(f" ({note})" for note in notes)
     if request.failure_in is FailureIn.RUN:
         return Judgement(Verdict.SKIP, why)
     if request.reproduction.failure and outcome.failure_seen is None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -17,14 +18,21 @@ from service.domain.recipe import SandboxKind
 from service.search.graph import Range
 
 PROJECT = "pyproject.toml"
+#: What setuptools reads besides: no wheel is put together from another one where these differ.
+STEERING = ("setup.py", "setup.cfg", "MANIFEST.in")
+#: It shapes the tree that a build gets: ends of lines, and what is filled in.
+ATTRIBUTES = ".gitattributes"
 #: Tables of pyproject.toml that no build reads. Workers, who share no code with us, leave out the same ones.
 IDLE_TOOLS = frozenset(
     """
-    bandit basedpyright black bumpversion bumpver cibuildwheel codespell commitizen coverage deptry flake8
-    importlinter interrogate isort mypy nox pixi poe poethepoet pydocstyle pylint pyrefly pyright pytest
-    pytest-enabler refurb repo-review ruff semantic_release taskipy towncrier tox ty typos vulture yapf
+    bandit basedpyright black bumpversion bumpver codespell commitizen coverage deptry flake8
+    importlinter interrogate isort mypy pydocstyle pylint pyrefly pyright pytest pytest-enabler
+    refurb repo-review ruff semantic_release towncrier ty typos vulture yapf
     """.split()  # noqa: SIM905 (a list of so many is not read)
 )
+#: A longer text, or a line with more dots, is not parsed: nested keys take quadratic time.
+PARSED_BYTES, PARSED_DOTS = 64 * 1024, 200
+_NAMED = re.compile(r"[\w-][\w./-]*[./][\w./-]*")
 
 
 @dataclass(frozen=True)
@@ -64,42 +72,95 @@ def fixups_of(history: History, bisection: Bisection, shas: Collection[str]) -> 
 
 
 def _keys(history: History, bisection: Bisection, shas: frozenset[str]) -> dict[str, Keys]:
-    request, recipe = bisection.request, bisection.request.recipe
-    trees = history.trees(request.repo, shas, recipe.wheel_paths)
-    natives, settings = _natives(history, request, shas)
+    request = bisection.request
+    trees = history.trees(request.repo, shas, request.recipe.wheel_paths)
+    steering = _steering(history, request.repo, shas)
+    natives = _natives(history, request, shas, steering)
     fixups = fixups_of(history, bisection, shas)
     shared = _digest(_shared(bisection))
     keys = {}
     for sha in shas:
-        fixed = [asdict(patch) | {"name": "", "good": "", "bad": ""} for patch in fixups.get(sha, ())]
-        own = [shared, sha if _names_sha(request) else "", fixed, natives.get(sha), settings.get(sha)]
-        keys[sha] = Keys(_digest([*own, trees[sha]]), _digest(own) if natives else None)
+        fixed = [asdict(fixup) | {"name": "", "good": "", "bad": ""} for fixup in fixups.get(sha, ())]
+        own = [shared, sha if _tells_commit(request) or steering[sha].filled_in else "", fixed, natives.get(sha)]
+        content = _digest([*own, trees[sha], steering[sha].texts])
+        keys[sha] = Keys(content, _digest([shared, fixed, natives[sha]]) if natives else None)
     return keys
 
 
-def _natives(history: History, request: Request, shas: frozenset[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Of each commit, its native tree and its build settings; none where each wheel is built in full."""
-    if not request.recipe.native_paths or request.failure_in is FailureIn.BUILD:
-        return {}, {}
-    natives = history.trees(request.repo, shas, request.recipe.native_paths)
-    read: dict[bytes | None, str] = {}
-    settings = {}
-    for sha, text in history.files(request.repo, shas, PROJECT).items():
-        if text not in read:
-            read[text] = build_settings(text)
-        settings[sha] = read[text]
-    return natives, settings
+@dataclass(frozen=True)
+class Steering:
+    """What steers the build of a commit, by digest. `settings`: without what is metadata alone. `filled_in`: git puts
+    the commit's id into files."""
+
+    texts: tuple[str, ...]
+    settings: str
+    filled_in: bool
+
+
+def _steering(history: History, repo: str, shas: frozenset[str]) -> dict[str, Steering]:
+    """Few texts serve many commits: each is read once."""
+    files = [history.files(repo, shas, name) for name in (PROJECT, *STEERING)]
+    roots, attributes = history.files(repo, shas, ATTRIBUTES), history.trees(repo, shas, (ATTRIBUTES,))
+    of_text = {text: _of_bytes(text) for texts in files for text in set(texts.values())}
+    settings = {text: build_settings(text) for text in set(files[0].values())}
+    found = {}
+    for sha in shas:
+        texts = (*(of_text[texts[sha]] for texts in files), attributes[sha])
+        found[sha] = Steering(
+            texts, _digest([settings[files[0][sha]], *texts[1:]]), b"export-subst" in (roots[sha] or b"")
+        )
+    return found
+
+
+def _natives(
+    history: History, request: Request, shas: frozenset[str], steering: Mapping[str, Steering]
+) -> dict[str, str]:
+    """Of each commit, what its compiled files are made from; none where each wheel is built in full."""
+    recipe = request.recipe
+    if not recipe.native_paths or request.failure_in is FailureIn.BUILD:
+        return {}
+    patterns = (*recipe.native_paths, *_named(recipe.build_command or ""))
+    trees = history.trees(request.repo, shas, patterns)
+    if recipe.overlay_command is not None:
+        # The project's own way reads its settings anew for each commit.
+        return {sha: _digest([trees[sha], steering[sha].texts[-1]]) for sha in shas}
+    return {sha: _digest([trees[sha], steering[sha].settings]) for sha in shas}
+
+
+def _named(command: str) -> tuple[str, ...]:
+    """What looks like a file of the repository in a command, as a pattern: a script that compiles is native."""
+    words = (word.removeprefix("./") for word in _NAMED.findall(command))
+    return tuple(sorted({f"/{word}" for word in words if ".." not in word and "//" not in word and word.strip("/.")}))
+
+
+def _of_bytes(text: bytes | None) -> str:
+    return "" if text is None else hashlib.sha256(text).hexdigest()
 
 
 def build_settings(pyproject: bytes | None) -> str:
-    """A digest of what pyproject.toml tells the build, but for the project's own fields, which are metadata alone."""
+    """A digest of what pyproject.toml tells the build, but for the project's own fields, which are metadata alone.
+
+    Of the whole text where that is none that can be understood.
+    """
     try:
-        document = tomllib.loads((pyproject or b"").decode("utf-8"))
+        found = _told(pyproject or b"")
+        return _digest(found) if found is not None else _of_bytes(pyproject)
+    except RecursionError:
+        return _of_bytes(pyproject)
+
+
+def _told(text: bytes) -> list[object] | None:
+    if len(text) > PARSED_BYTES or max(line.count(b".") for line in text.split(b"\n")) > PARSED_DOTS:
+        return None
+    try:
+        document = tomllib.loads(text.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        return hashlib.sha256(pyproject or b"").hexdigest()
-    tools = {name: table for name, table in document.pop("tool", {}).items() if name not in IDLE_TOOLS}
-    project = document.pop("project", {})
-    return _digest([document, tools, sorted(project.get("dynamic", [])) if isinstance(project, dict) else project])
+        return None
+    tool, project = document.pop("tool", {}), document.pop("project", {})
+    if not isinstance(tool, dict) or not isinstance(project, dict):
+        return None
+    tools = {name: table for name, table in tool.items() if name not in IDLE_TOOLS}
+    return [document, tools, project.get("dynamic")]
 
 
 def _shared(bisection: Bisection) -> list[object]:
@@ -123,8 +184,10 @@ def _shared(bisection: Bisection) -> list[object]:
     ]
 
 
-def _names_sha(request: Request) -> bool:
-    return any("{sha}" in value for value in request.recipe.env.values())
+def _tells_commit(request: Request) -> bool:
+    """Whether a build is told which commit it is of, and so may put that into the wheel."""
+    told = "FIRSTBAD_COMMIT" in (request.recipe.build_command or "")
+    return told or any("{sha}" in value for value in request.recipe.env.values())
 
 
 def _digest(parts: Sequence[object]) -> str:

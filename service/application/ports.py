@@ -84,7 +84,7 @@ class Transaction(Protocol):
         """Live ones that were begun ahead for this bisection."""
 
     def builds_of(self, bisection_id: str) -> tuple[Build, ...]:
-        """Those whose wheels its probes want or wanted, oldest first."""
+        """Those whose wheels its probes want or wanted, and those that were begun ahead for it; oldest first."""
 
     def lock_native(self, native_key: str) -> None:
         """No other transaction may hold this native key until this one ends. After the lock of a build."""

@@ -38,6 +38,16 @@ def prepare(history: History, request: Request) -> Prepared:
     return Prepared(shas, bad.sha, range_, tuple(notes), Setup(_as_of(request, bad), _fixups(history, request)))
 
 
+def _check_range(history: History, repo: str, ends: tuple[str, str], written: str, name: str) -> None:
+    """Errors: BadRange for a fix-up that would apply to nothing."""
+    try:
+        history.range(repo, ends[:1], ends[1])
+    except BadRange as error:
+        raise BadRange(
+            f"{name}: {written} holds no commit", value=written, field=name, advice="write the older end first"
+        ) from error
+
+
 def _check_paths(history: History, request: Request, bad: Commit) -> None:
     """Errors: BadPaths for patterns that choose nothing, which would make all commits look the same."""
     recipe = request.recipe
@@ -76,10 +86,13 @@ def _fixups(history: History, request: Request) -> tuple[ResolvedFixup, ...]:
     """Errors: every Refusal that the ends of a fix-up's range, or the commit to pick, can give."""
     found = []
     for number, fixup in enumerate(request.recipe.fixups, start=1):
+        field = f"fixups[{number}]"
         good, _, bad = fixup.range.partition("..")
-        ends = [history.resolve(request.repo, ref, field="fixups").sha for ref in (good, bad)]
-        pick = history.resolve(request.repo, fixup.cherry_pick, field="fixups").sha if fixup.cherry_pick else None
-        history.range(request.repo, (ends[0],), ends[1])
+        ends = [history.resolve(request.repo, ref, field=f"{field}.range").sha for ref in (good, bad)]
+        picked, pick = fixup.cherry_pick, None
+        if picked is not None:
+            pick = history.resolve(request.repo, picked, field=f"{field}.cherry_pick").sha
+        _check_range(history, request.repo, (ends[0], ends[1]), fixup.range, f"{field}.range")
         name = f"fix-up {number} (" + (f"cherry-pick {wording.short(pick)})" if pick else "patch)")
         found.append(ResolvedFixup(name, ends[0], ends[1], pick, fixup.patch))
     return tuple(found)

@@ -29,6 +29,9 @@ LOST_WHEEL = frozenset({"missing-wheel", "damaged-wheel"})
 LOST_BASE = "lost-base"
 #: An operator's stop says nothing about the probe, and there are only so many bases to lose.
 NOT_COUNTED = frozenset({"stopped", "lost-base"})
+#: A node that is not fit for it at all, where others may be; so many of these count as one fault.
+REFUSED = frozenset({"other-python", "sandbox-refused"})
+REFUSALS = 10
 _IN_FLIGHT = (ProbeState.QUEUED, ProbeState.RUNNING)
 _IN_WORK = (BuildState.QUEUED, BuildState.RUNNING)
 
@@ -88,12 +91,14 @@ def _give_up(tx: Transaction, probe: Probe, now: datetime) -> None:
 
 
 def counted(faults: tuple[Fault, ...]) -> int:
-    return sum(fault.kind not in NOT_COUNTED for fault in faults)
+    """How many speak against another attempt. Nodes that refuse count little: they are always the first to be free."""
+    refused = sum(fault.kind in REFUSED for fault in faults)
+    return sum(fault.kind not in NOT_COUNTED | REFUSED for fault in faults) + refused // REFUSALS
 
 
 def delay_s(faults: tuple[Fault, ...]) -> float:
     """Seconds until the next attempt."""
-    return 0.0 if faults[-1].kind in AT_ONCE else RETRY_AFTER_S[min(counted(faults), len(RETRY_AFTER_S)) - 1]
+    return 0.0 if faults[-1].kind in AT_ONCE else RETRY_AFTER_S[min(max(counted(faults), 1), len(RETRY_AFTER_S)) - 1]
 
 
 def build_ended(tx: Transaction, report: BuildReport, now: datetime) -> frozenset[str]:
@@ -158,9 +163,6 @@ def release(tx: Transaction, build: Build, now: datetime) -> frozenset[str]:
 
 
 def _go_on(tx: Transaction, probe: Probe, build: Build, now: datetime) -> None:
-    if build.state is BuildState.FAULTED:
-        _give_up(tx, replace(probe, faults=build.faults), now)
-    else:
-        after_build(tx, probe, build, now)
+    after_build(tx, probe, build, now)
     data: dict[str, object] = {"build": build.key, "sha": build.sha, "state": str(build.state)}
     tx.add_event(probe.bisection_id, now, "build ended", {**data, "origin": str(build.origin or "")})

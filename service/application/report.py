@@ -8,15 +8,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from service.application import wording
-from service.domain.bisection import Bisection, Build, Commit, Origin, Probe
+from service.domain.bisection import Bisection, Build, Commit, Probe
 from service.domain.evidence import Verdict
-from service.domain.lifecycle import BisectionState, ProbeState
+from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 
 
 @dataclass(frozen=True)
 class Proof:
     probe: Probe
     commit: Commit
+
+
+@dataclass(frozen=True)
+class Wheels:
+    """How many came about in each way for this bisection, `ahead` of them for nothing; `reused`: were there already."""
+
+    built: int = 0
+    overlay: int = 0
+    prebuilt: int = 0
+    failed: int = 0
+    reused: int = 0
+    ahead: int = 0
 
 
 @dataclass(frozen=True)
@@ -32,7 +44,7 @@ class Drift:
 class Report:
     """`good`, `bad` are empty until the commits are looked up; `answer` and `evidence` before the end.
 
-    `wheels`: how many came about in each way. `drift`: what else differs between the first bad commit and its parent.
+    `wheels`: how they came about. `drift`: what else differs between the first bad commit and its parent.
     """
 
     bisection: Bisection
@@ -44,7 +56,7 @@ class Report:
     probes_running: tuple[Probe, ...]
     headline: str
     explanation: tuple[str, ...]
-    wheels: Mapping[Origin, int] = field(default_factory=dict)
+    wheels: Wheels = field(default_factory=lambda: Wheels())
     drift: tuple[Drift, ...] = ()
 
 
@@ -72,9 +84,17 @@ def report(
         probes_running=tuple(probe for probe in probes if probe.state is ProbeState.RUNNING),
         headline=wording.headline(bisection, answer),
         explanation=(*wording.explanation(bisection, commits), *wording.drifted([_told(one) for one in drift])),
-        wheels=Counter(build.origin for build in builds if build.origin is not None),
+        wheels=wheels_of(bisection, builds),
         drift=drift,
     )
+
+
+def wheels_of(bisection: Bisection, builds: Sequence[Build]) -> Wheels:
+    own = [b for b in builds if b.bisection_id == bisection.id and b.queued_at >= bisection.created_at]
+    count = Counter(str(build.origin) for build in own if build.origin is not None)
+    failed = sum(build.state is BuildState.FAILED for build in own)
+    unused = sum(build.ahead and build.origin is not None for build in own)
+    return Wheels(count["built"], count["overlay"], count["prebuilt"], failed, len(builds) - len(own), unused)
 
 
 def drift_of(proof: Sequence[Probe], builds: Sequence[Build] = ()) -> tuple[Drift, ...]:

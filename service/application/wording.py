@@ -152,6 +152,8 @@ def headline(bisection: Bisection, answer: Sequence[Commit]) -> str:
             return f"Searching: {bisection.candidates_left} of {bisection.candidates} candidates left"
         case BisectionState.CHECKING_ENDS:
             return "Checking that good is good and bad is bad"
+        case BisectionState.PREPARING if bisection.setup.survey.attempt:
+            return "Preparing: waiting for a node that builds to say what it has"
         case BisectionState.QUEUED | BisectionState.PREPARING:
             return "Preparing: fetching the repository and looking up the commits"
 

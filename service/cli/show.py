@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from service.cli import screen
-from service.domain.bisection import Origin
 from service.domain.evidence import Verdict
 from service.domain.lifecycle import BisectionState
 from service.doors.api.views import BisectionView, CommitView, ProbeView, ProofView, ReportView
@@ -127,8 +126,8 @@ def _facts(report: ReportView, url: str) -> Table:
             "candidates", f"{_left(report)} left{_expected(report)}" if report.live else str(report.candidates)
         )
     grid.add_row("probes", _probes(report))
-    if report.wheels:
-        grid.add_row("wheels", _wheels(report))
+    if wheels := _wheels(report):
+        grid.add_row("wheels", wheels)
     for note in report.notes:
         grid.add_row("note", screen.clean(note))
     grid.add_row("json", url)
@@ -166,8 +165,16 @@ def _probes(report: ReportView) -> str:
 
 def _wheels(report: ReportView) -> str:
     """How many came about in each way, the dearest first."""
-    ways = {Origin.BUILT: "built", Origin.OVERLAY: "from another's compiled files", Origin.PREBUILT: "fetched"}
-    return ", ".join(f"{report.wheels[origin]} {way}" for origin, way in ways.items() if report.wheels.get(origin))
+    found = report.wheels
+    ways = [
+        (found.built, "built"),
+        (found.failed, "not to be built"),
+        (found.overlay, "from another's compiled files"),
+        (found.prebuilt, "fetched"),
+        (found.reused, "there already"),
+    ]
+    told = ", ".join(f"{count} {way}" for count, way in ways if count)
+    return told + (f"; {found.ahead} of them ahead, for nothing" if found.ahead else "")
 
 
 def _style(state: BisectionState) -> str:

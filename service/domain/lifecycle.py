@@ -71,14 +71,14 @@ MOVES: Mapping[type[StrEnum], Mapping[StrEnum, frozenset[StrEnum]]] = {
         _P.CANCELLED: frozenset(),
     },
     BuildState: {
-        _W.WAITING: frozenset({_W.QUEUED, _W.FAILED, _W.CANCELLED}),
+        _W.WAITING: frozenset({_W.QUEUED, _W.FAILED, _W.FAULTED, _W.CANCELLED}),
         _W.QUEUED: frozenset({_W.QUEUED, _W.WAITING, _W.RUNNING, _W.BUILT, _W.FAILED, _W.FAULTED, _W.CANCELLED}),
         _W.RUNNING: frozenset({_W.QUEUED, _W.WAITING, _W.BUILT, _W.FAILED, _W.FAULTED, _W.CANCELLED}),
-        _W.BUILT: frozenset({_W.QUEUED, _W.WAITING, _W.FAILED, _W.EVICTED}),
-        _W.FAILED: frozenset({_W.QUEUED, _W.WAITING, _W.FAILED}),
-        _W.FAULTED: frozenset({_W.QUEUED, _W.WAITING, _W.FAILED}),
-        _W.CANCELLED: frozenset({_W.QUEUED, _W.WAITING, _W.FAILED}),
-        _W.EVICTED: frozenset({_W.QUEUED, _W.WAITING, _W.FAILED}),
+        _W.BUILT: frozenset({_W.QUEUED, _W.WAITING, _W.FAILED, _W.FAULTED, _W.EVICTED}),
+        _W.FAILED: frozenset({_W.QUEUED, _W.WAITING, _W.FAILED, _W.FAULTED}),
+        _W.FAULTED: frozenset({_W.QUEUED, _W.WAITING, _W.FAILED, _W.FAULTED}),
+        _W.CANCELLED: frozenset({_W.QUEUED, _W.WAITING, _W.FAILED, _W.FAULTED}),
+        _W.EVICTED: frozenset({_W.QUEUED, _W.WAITING, _W.FAILED, _W.FAULTED}),
     },
 }
 

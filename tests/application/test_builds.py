@@ -176,8 +176,8 @@ def test_native_code_that_does_not_compile_is_not_compiled_again_for_this_bisect
     reasons = [native.flow.probe(probe.id).reason for probe in (bad, good)]
     assert reasons[0] == "does not build: csrc/a.c:3:1: error: expected ';'"
     assert reasons[1] == (
-        f"does not build; not built: its native code is that of {bad.sha[:10]}, which does not compile: "
-        "csrc/a.c:3:1: error: expected ';'"
+        "does not build: csrc/a.c:3:1: error: expected ';' "
+        f"(not built: its native code is that of {bad.sha[:10]}, which does not compile)"
     )
 
 
@@ -648,3 +648,42 @@ def test_the_wheels_of_attempts_that_do_not_count_are_removed(native: World, tmp
     native.flow.built(BuildReport(order.key, 0, "n2", 0.5, wheel=stale, origin=Origin.BUILT))
     assert not path.exists()
     assert state(native, order.key) is BuildState.QUEUED
+
+
+def test_native_code_that_takes_too_long_again_and_again_is_given_up_for_all_its_commits(native: World) -> None:
+    _, bad, good = two_of_one_tree(native)
+    for _ in range(3):
+        native.workers.build(native.flow, fault=Fault("build-timeout", "the build took longer than 1 s", ""))
+        native.wait_for_retry()
+    assert native.workers.builds == []
+    assert {native.flow.probe(probe.id).state for probe in (bad, good)} == {ProbeState.FAULTED}
+
+
+def test_a_node_that_is_not_fit_for_it_does_not_use_up_the_attempts(native: World) -> None:
+    id = begun(native).id
+    native.workers.build(native.flow)
+    for _ in range(9):
+        native.workers.fault(native.flow, "other-python")
+        native.wait_for_retry()
+    native.workers.work(native.flow, native.truth(14))
+    assert native.flow.bisection(id).answer.shas == (native.shas[14],)
+
+
+def test_no_bisection_waits_for_nodes_that_are_not_fit_for_ever(native: World) -> None:
+    id = begun(native).id
+    native.workers.build(native.flow)
+    for _ in range(30):
+        native.workers.fault(native.flow, "other-python")
+        native.wait_for_retry()
+    assert native.flow.probes(id)[0].state is ProbeState.FAULTED
+
+
+def test_old_faults_of_a_build_do_not_count_for_the_next_who_asks(native: World) -> None:
+    begun(native)
+    for _ in range(3):
+        native.workers.build(native.flow, fault=Fault("registry", "away", ""))
+        native.wait_for_retry()
+    native.workers.builds.clear()
+    begun(native)
+    native.workers.build(native.flow, fault=Fault("lost", "gone", ""))
+    assert [order.attempt for order in native.workers.builds] == [5]

@@ -31,12 +31,14 @@ ALLOWED = {
         running>queued running>building running>judged running>faulted running>cancelled
     """,
     BuildState: """
-        waiting>queued waiting>failed waiting>cancelled
+        waiting>queued waiting>failed waiting>faulted waiting>cancelled
         queued>queued queued>waiting queued>running queued>built queued>failed queued>faulted queued>cancelled
         running>queued running>waiting running>built running>failed running>faulted running>cancelled
-        built>queued built>waiting built>failed built>evicted
-        failed>queued failed>waiting failed>failed faulted>queued faulted>waiting faulted>failed
-        cancelled>queued cancelled>waiting cancelled>failed evicted>queued evicted>waiting evicted>failed
+        built>queued built>waiting built>failed built>faulted built>evicted
+        failed>queued failed>waiting failed>failed failed>faulted
+        faulted>queued faulted>waiting faulted>failed faulted>faulted
+        cancelled>queued cancelled>waiting cancelled>failed cancelled>faulted
+        evicted>queued evicted>waiting evicted>failed evicted>faulted
     """,
 }
 PAIRS = [(kind, was, to) for kind in ALLOWED for was in kind for to in kind]

@@ -15,7 +15,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from service.adapters.database.engine import will_pass
 from service.adapters.database.rows import BISECTIONS, BUILDS, EVENTS, NODES, OUTBOX, PROBES, changes, from_row, to_row
 from service.application.ports import Kept, Stock, StoreBusy
-from service.domain.bisection import Bisection, Build, Event, Message, Node, Probe
+from service.domain.bisection import Bisection, Build, Event, Message, Node, Origin, Probe
 from service.domain.errors import NotFound
 from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_BUILDS, BisectionState, BuildState, ProbeState
 
@@ -101,7 +101,7 @@ class SqlTransaction:
 
     def builds_of(self, bisection_id: str) -> tuple[Build, ...]:
         wanted = select(PROBES.c.build_key).where(PROBES.c.bisection_id == bisection_id)
-        return self._builds(BUILDS.c.key.in_(wanted))
+        return self._builds(BUILDS.c.key.in_(wanted) | (BUILDS.c.bisection_id == bisection_id))
 
     def lock_native(self, native_key: str) -> None:
         if self._connection.dialect.name == "postgresql":
@@ -122,8 +122,9 @@ class SqlTransaction:
         is_needed = (needed | BUILDS.c.key.in_(bases)).label("needed")
         query = select(BUILDS.c.key, func.coalesce(BUILDS.c.wheel_bytes, 0).label("bytes"), BUILDS.c.used_at, is_needed)
         query = query.where(BUILDS.c.state == BuildState.BUILT)
-        order = func.coalesce(BUILDS.c.used_at, BUILDS.c.queued_at)
-        return tuple(Kept(**row) for row in self._rows(query.order_by(order, BUILDS.c.key)))
+        # Of two that were used at the same time the one that is made again in no time goes first.
+        order = func.coalesce(BUILDS.c.used_at, BUILDS.c.queued_at), BUILDS.c.origin != Origin.OVERLAY, BUILDS.c.key
+        return tuple(Kept(**row) for row in self._rows(query.order_by(*order)))
 
     def _builds(self, *where: Any) -> tuple[Build, ...]:
         query = select(BUILDS).where(*where).order_by(BUILDS.c.queued_at, BUILDS.c.key)

@@ -37,7 +37,7 @@ def report(made: Report) -> views.ReportView:
         notes=found.notes,
         probes_done=made.probes_done,
         probes_running=tuple(probe(running) for running in made.probes_running),
-        wheels=dict(made.wheels),
+        wheels=views.WheelsView.model_validate(made.wheels),
         drift=tuple(views.DriftView.model_validate(one) for one in made.drift),
         request=_request(found.request),
     )
@@ -79,6 +79,7 @@ def build(found: Build) -> views.BuildView:
         node=found.node,
         wheel=found.wheel_name,
         wheel_bytes=found.wheel_bytes,
+        ahead=found.ahead,
         notes=found.notes,
     )
 

@@ -229,7 +229,19 @@ class BuildView(View):
     node: str | None
     wheel: str | None = Field(description="Its file name.")
     wheel_bytes: int | None
+    ahead: bool = Field(default=False, description="No probe has wanted it yet.")
     notes: tuple[str, ...] = Field(description="Why it was not made in a cheaper way.")
+
+
+class WheelsView(View):
+    """How many wheels came about in each way."""
+
+    built: int = 0
+    overlay: int = 0
+    prebuilt: int = 0
+    failed: int = Field(default=0, description="Commits that do not build.")
+    reused: int = Field(default=0, description="Were there already, or were made for another bisection.")
+    ahead: int = Field(default=0, description="Of those that were made, how many ahead of a probe, for nothing.")
 
 
 class DriftView(View):
@@ -249,7 +261,7 @@ class ReportView(BisectionView):
     notes: tuple[str, ...]
     probes_done: int
     probes_running: tuple[ProbeView, ...]
-    wheels: dict[Origin, int] = Field(default={}, description="How many wheels came about in each way.")
+    wheels: WheelsView = WheelsView()
     drift: tuple[DriftView, ...] = ()
     request: RequestView
 
