@@ -126,6 +126,13 @@ def test_other_repositories_and_other_commands_share_nothing(process_bench: Benc
     assert counted(process_bench.build(PLAIN + " # other"))["hits"] == 0
 
 
+def test_commits_that_are_named_in_a_variable_share(process_bench: Bench) -> None:
+    needs("ccache")
+    for number, hits in ((0, 0), (1, 1)):
+        env = {"TESTED_COMMIT": process_bench.shas[number]}
+        assert counted(process_bench.build(PLAIN, number=number, env=env))["hits"] == hits
+
+
 def test_what_the_recipe_sets_counts(process_bench: Bench) -> None:
     needs("ccache")
     env = {"CCACHE_MAXSIZE": "7G", "PATH": "/usr/local/bin:/usr/bin:/bin", "CMAKE_C_COMPILER_LAUNCHER": ""}

@@ -176,6 +176,21 @@ def test_what_is_asked_for_otherwise_is_prepared_anew(process_case: Case, change
     assert len(process_case.kept()) == 2
 
 
+def test_the_commit_in_a_variable_keeps_nothing_from_being_shared(process_case: Case) -> None:
+    for number in (0, 1):
+        env = {"TESTED_COMMIT": f"git-{process_case.bench.shas[number]}"}
+        process_case.outcome(source=process_case.bench.source(number), env=env)
+    assert len(process_case.kept()) == 1
+    assert len(list((process_case.bench.pipeline.site.work_dir / "cache").iterdir())) == 1
+
+
+def test_an_index_of_each_commits_own_is_asked_for_each(process_case: Case) -> None:
+    for number in (0, 1):
+        env = {"PIP_EXTRA_INDEX_URL": f"http://127.0.0.1/{process_case.bench.shas[number]}/"}
+        process_case.outcome(source=process_case.bench.source(number), env=env)
+    assert len(process_case.kept()) == 2
+
+
 def test_another_repository_shares_nothing(process_case: Case, tmp_path: Path) -> None:
     process_case.outcome()
     other = tmp_path / "copy"

@@ -16,7 +16,7 @@ from worker.contract import BuildOrder
 from worker.errors import FixupFails, NodeFault
 from worker.pipeline.fixups import refused
 from worker.pipeline.ready import Build, Overlaying, copy_in, from_base, from_indexes
-from worker.pipeline.runs import BUILD_LINES, Run, Site, Task, Wanted, cache, execute, outcome
+from worker.pipeline.runs import BUILD_LINES, Run, Site, Task, Wanted, cache, execute, outcome, shared_env
 from worker.run.job import Job
 from worker.run.logs import append
 from worker.run.sandbox import Sandbox
@@ -92,7 +92,7 @@ def keep(site: Site, order: BuildOrder, wheel: Path) -> contract.Wheel:
 
 def _cache(site: Site, order: BuildOrder, command: str, sandbox: Sandbox) -> Path:
     """One installer's cache for a repository's builds by the same command; what another runs cannot prepare it."""
-    same = [order.source.repo, order.sandbox.model_dump(), command, order.env]
+    same = [order.source.repo, order.sandbox.model_dump(), command, shared_env(order)]
     digest = hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()
     return cache(site, digest[:24], sandbox)
 

@@ -36,6 +36,8 @@ ADVICE = {
     "no-upload-dates": "This index tells no dates: submit with `deps: {as_of: today}`.",
     "constraints": "Correct `deps: constraints` of the recipe or the request.",
 }
+#: Variables of installers: where one names a commit, as an index of its own does, other packages come from it.
+INSTALLERS = ("UV_", "PIP_")
 
 
 class NotInstalled(Exception):
@@ -106,7 +108,7 @@ def _key(probe: Probe, wanted: Dependencies, needed: tuple[Requirement, ...]) ->
         as_of=wanted.as_of or f"{datetime.now(UTC):%Y-%m-%d}, as it is then",
         constraints=wanted.constraints,
         network=wanted.network,
-        env=order.env,
+        env=runs.shared_env(order, INSTALLERS),
     ).key
 
 
@@ -137,7 +139,7 @@ def _prepare(probe: Probe, wanted: Dependencies, needed: tuple[Requirement, ...]
 
 def _cache(site: Site, order: ProbeOrder, sandbox: Sandbox) -> Path:
     """One installer's cache for a repository; what another's packages do when they are built cannot prepare it."""
-    same = ["environment", order.source.repo, order.sandbox.model_dump(), order.env]
+    same = ["environment", order.source.repo, order.sandbox.model_dump(), runs.shared_env(order)]
     digest = hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()
     return runs.cache(site, digest[:24], sandbox)
 

@@ -92,6 +92,15 @@ def cache(site: Site, name: str, sandbox: Sandbox) -> Path:
     return folder
 
 
+def shared_env(order: BuildOrder | ProbeOrder, but: tuple[str, ...] = ()) -> dict[str, str]:
+    """The order's variables as the recipe has them, so that what they prepare serves other commits too.
+
+    `but`: beginnings of the names of variables by which each commit does get something else.
+    """
+    sha = order.source.sha
+    return {name: value if name.startswith(but) else value.replace(sha, "{sha}") for name, value in order.env.items()}
+
+
 def execute(site: Site, job: Job, sandbox: Sandbox, task: Task, stop: Stop) -> Run:
     """Errors: NodeFault, Stopped."""
     stop.check()
