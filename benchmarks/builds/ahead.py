@@ -33,8 +33,11 @@ def run(example: Example, root: Path, port: int, build_s: float, run_s: float) -
         with service(root / f"ahead-{len(seconds)}", port, builders, ahead) as client:
             report = bisect(client, example, env=env, **change)
         seconds.append(took_s(report))
-        wheels = ", ".join(f"{count} {origin}" for origin, count in report.wheels.items())
-        print(f"{name}: {seconds[-1]:.1f} s, {report.probes_done} probes, {wheels}")
+        found = report.wheels
+        print(
+            f"{name}: {seconds[-1]:.1f} s, {report.probes_done} probes, {found.built} built in full, "
+            f"{found.overlay} overlays, {found.ahead} of all for nothing"
+        )
     full, shared, one, three = seconds
     print(
         f"builds ahead take {one / shared:.2f} of the time without (3 builders: {three / shared:.2f}), "

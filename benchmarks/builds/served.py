@@ -23,11 +23,11 @@ def run(root: Path, port: int, places: Sequence[int]) -> None:
             client = Client(url)
             report = bisect(client, example)
             builds = client.builds(report.id)
-        natives = {build.native_key for build in builds}
+        probed = {build.native_key for build in builds if not build.ahead}
         compiled.append(_compiled(builds))
         print(
-            f"first bad at {place}: {report.probes_done} probes with both ends, {len(builds)} wheels of "
-            f"{len(natives)} native keys, {compiled[-1]} built in full, {took_s(report):.1f} s"
+            f"first bad at {place}: {report.probes_done} probes with both ends of {len(probed)} native keys, "
+            f"{compiled[-1]} native builds, {report.wheels.ahead} wheels ahead for nothing, {took_s(report):.1f} s"
         )
     print(f"native builds of whole bisections: {sum(compiled) / len(compiled):.2f} in the mean of {len(compiled)}")
     _two_at_once(root, port, places[-1])
