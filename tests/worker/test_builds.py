@@ -15,7 +15,7 @@ from tests.waiting import eventually
 from tests.worker.bench import Background, Bench, running
 from tests.worker.conftest import pipeline
 from worker.build.store import Store
-from worker.contract import BuildOrder, BuildResult, Limits, Sandbox
+from worker.contract import BuildOrder, BuildResult, Fixup, Limits, Sandbox
 from worker.errors import NodeFault
 from worker.run.stop import CANCELLED, Stop
 
@@ -98,6 +98,10 @@ def test_a_build_that_ran_out_of_memory_is_the_nodes_fault(process_bench: Bench)
     assert result.fault.kind == "out-of-memory"
 
 
+NEW_FILE = Fixup(
+    name="fix-up 1 (patch)",
+    patch="diff --git a/new b/new\nnew file mode 100644\n--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+1\n",
+)
 NOTE = "test -e $UV_CACHE_DIR/note && exit 7; echo kept > $UV_CACHE_DIR/note"
 
 
@@ -107,7 +111,7 @@ def test_the_same_builds_of_a_repository_share_the_installers_cache(process_benc
     assert process_bench.build(NOTE, number=1).failure.exit_status == 7
 
 
-@pytest.mark.parametrize("other", ["repository", "command", "variables", "network", "image"])
+@pytest.mark.parametrize("other", ["repository", "command", "variables", "network", "image", "fix-up"])
 def test_other_builds_cannot_prepare_the_installers_cache(process_bench: Bench, other: str) -> None:
     process_bench.build(NOTE)
     sandbox = process_bench.sandbox
@@ -117,6 +121,7 @@ def test_other_builds_cannot_prepare_the_installers_cache(process_bench: Bench, 
         "variables": {"env": {"UV_INDEX_URL": "https://example.org"}},
         "network": {"sandbox": sandbox.model_copy(update={"network": "bridge"})},
         "image": {"sandbox": sandbox.model_copy(update={"image": "other"})},
+        "fix-up": {"source": process_bench.source().model_copy(update={"fixups": (NEW_FILE,)})},
     }[other]
     assert process_bench.build(**{"command": NOTE, **changed}).failure.exit_status == 0
 

@@ -91,8 +91,12 @@ def keep(site: Site, order: BuildOrder, wheel: Path) -> contract.Wheel:
 
 
 def _cache(site: Site, order: BuildOrder, command: str, sandbox: Sandbox) -> Path:
-    """One installer's cache for a repository's builds by the same command; what another runs cannot prepare it."""
-    same = [order.source.repo, order.sandbox.model_dump(), command, shared_env(order)]
+    """One installer's cache for a repository's builds by the same command; what another runs cannot prepare it.
+
+    Fix-ups are part of it: a request brings them, and their code must not meet the builds of other requests.
+    """
+    fixups = [fixup.model_dump() for fixup in order.source.fixups]
+    same = [order.source.repo, order.sandbox.model_dump(), command, shared_env(order), fixups]
     digest = hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()
     return cache(site, digest[:24], sandbox)
 

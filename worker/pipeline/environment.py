@@ -108,7 +108,7 @@ def _key(probe: Probe, wanted: Dependencies, needed: tuple[Requirement, ...]) ->
         as_of=wanted.as_of or f"{datetime.now(UTC):%Y-%m-%d}, as it is then",
         constraints=wanted.constraints,
         network=wanted.network,
-        env=runs.shared_env(order, INSTALLERS),
+        env={**probe.site.passed_env, **runs.shared_env(order, INSTALLERS)},
     ).key
 
 
