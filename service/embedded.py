@@ -10,6 +10,7 @@ import fcntl
 import logging
 import os
 import queue
+import re
 import signal
 import socket
 import subprocess
@@ -86,7 +87,7 @@ def up(home: Path, port: int, slots: int, on_ready: Callable[[str], None]) -> No
 def _check(settings: wiring.Settings) -> None:
     try:
         wiring.check(settings)
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         raise CannotStart(str(error)) from None
 
 
@@ -224,6 +225,9 @@ class Crew:
         self._health.setdefault(name, Health(monotonic())).started(monotonic())
         threading.Thread(target=wait, daemon=True).start()
 
+    def _log_of(self, name: str) -> Path:
+        return self._redis.log if name == "redis" and self._redis is not None else self._logs / f"{name}.log"
+
     def _spawn(self, part: Part) -> subprocess.Popen[bytes]:
         inherited = (self._pipe[0], self._listener.fileno())
         environment = {
@@ -231,7 +235,7 @@ class Crew:
             "FIRSTBAD_PARENT_FD": str(self._pipe[0]),
             "FIRSTBAD_LISTEN_FD": str(self._listener.fileno()),
         }
-        with (self._logs / f"{part.name}.log").open("ab") as out:
+        with self._log_of(part.name).open("ab") as out:
             return subprocess.Popen(
                 part.command,
                 env=environment,
@@ -260,7 +264,9 @@ class Crew:
         health = self._health.setdefault(ended.name, Health(now))
         pause_s = health.ended(now, was_ready=self._was_ready.is_set())
         if pause_s is None:
-            raise CannotStart(f"{ended.name} {ended.why}, again and again; its log is in {self._logs}")
+            last = last_line(self._log_of(ended.name))
+            told = f": {last}" if last else ""
+            raise CannotStart(f"{ended.name} {ended.why}, again and again{told}; its log is {self._log_of(ended.name)}")
         log.warning("%s %s; starting it again in %.0f s", ended.name, ended.why, pause_s)
         timer = threading.Timer(pause_s, self._events.put, (Event("due", ended.name),))
         timer.daemon = True
@@ -272,6 +278,15 @@ class Crew:
             on_ready(url)
         else:
             self._events.put(Event("unready"))
+
+
+def last_line(file: Path) -> str:
+    """Of a log, as far as it can be read; without passwords of URLs."""
+    with suppress(OSError), file.open("rb") as text:
+        text.seek(max(0, text.seek(0, os.SEEK_END) - 4096))
+        lines = [line for line in text.read().decode("utf-8", "replace").splitlines() if line.strip()]
+        return re.sub(r"://[^/@\s]+@", "://***@", lines[-1].strip())[:500] if lines else ""
+    return ""
 
 
 def _ready(url: str) -> bool:

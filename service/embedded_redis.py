@@ -37,7 +37,7 @@ class EmbeddedRedis:
     def __init__(self, folder: Path, server: str | None = None) -> None:
         self._folder = folder
         self._server = server
-        self._log = folder / "redis.log"
+        self.log = folder / "redis.log"
         self._pid_file = folder / "redis.pid"
         self._snapshot = folder / "dump.rdb"
 
@@ -55,7 +55,7 @@ class EmbeddedRedis:
     def spawn(self) -> subprocess.Popen[bytes]:
         """Starts it, also after it ended by itself, and does not wait for its answer."""
         # What is wrong with its configuration it says before it has a log.
-        with self._log.open("ab") as out:
+        with self.log.open("ab") as out:
             self.process = subprocess.Popen(
                 [self._server or executable(), "-"],
                 stdin=subprocess.PIPE,
@@ -84,7 +84,7 @@ class EmbeddedRedis:
             f"requirepass {self._password}",
             f'dir "{self._folder}"',
             f'pidfile "{self._pid_file}"',
-            f'logfile "{self._log}"',
+            f'logfile "{self.log}"',
             "daemonize no",
             f"dbfilename {self._snapshot.name}",
             "appendonly no",
@@ -104,7 +104,7 @@ class EmbeddedRedis:
                 break
             pause.wait(0.02)
         self.process.kill()
-        raise NoRedis(f"the embedded Redis does not start; its log is {self._log}")
+        raise NoRedis(f"the embedded Redis does not start; its log is {self.log}")
 
     def _end_left_over(self) -> None:
         """One whose `firstbad up` was killed still holds this folder."""

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
+from typing import Annotated, Literal
 
-from pydantic import ByteSize, Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import ByteSize, Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+SandboxName = Literal["process", "docker"]
+_PASSWORD = re.compile(r"://[^/@\s]+@")
 
 
 class Settings(BaseSettings):
@@ -14,18 +19,40 @@ class Settings(BaseSettings):
 
     home: Path = Field(default=Path("~/.local/share/firstbad"), description="folder for all that the service keeps")
     database_url: str | None = Field(default=None, description="SQLAlchemy URL; without it SQLite in the home")
-    redis_url: str | None = Field(default=None, description="redis:// or rediss:// URL; `firstbad up` starts its own")
+    redis_url: str | None = Field(
+        default=None,
+        pattern="^rediss?://",
+        description="redis:// or rediss:// URL; `firstbad up` starts its own",
+        examples=["redis://host:6379/0"],
+    )
     store_url: str | None = Field(default=None, description="fsspec URL of the artifact store; without it in the home")
     recipes_dir: Path | None = Field(default=None, description="folder of recipes besides the ones that come along")
-    port: int = Field(default=8377, ge=0, le=65535, description="of the API, on 127.0.0.1")
-    slots: int = Field(default=2, ge=1, le=256, description="builds and probes at once on this machine")
-    sandboxes: frozenset[str] = Field(default=frozenset({"process", "docker"}), description="that requests may use")
-    default_sandbox: str = Field(default="process", description="of a request that names none")
-    allow_file_repos: bool = Field(default=True, description="whether a repository may be a folder of this machine")
-    store_budget: ByteSize | None = Field(default=None, description="of wheels, like 200GB; without it all are kept")
-    ahead: int = Field(default=4, ge=0, description="builds of a bisection made before a probe wants them; 0 is none")
-    sweep_s: float = Field(default=5.0, gt=0, description="seconds between two sweeps")
-    log_level: str = Field(default="INFO", description="of the service's own log")
+    port: int = Field(default=8377, ge=0, le=65535, description="of the API, on 127.0.0.1", examples=["8377"])
+    slots: int = Field(default=2, ge=1, le=256, description="builds and probes at once on this machine", examples=["4"])
+    sandboxes: Annotated[frozenset[SandboxName], NoDecode] = Field(
+        default=frozenset({"process", "docker"}), description="that requests may use", examples=["process,docker"]
+    )
+    default_sandbox: SandboxName = Field(
+        default="process", description="of a request that names none", examples=["process"]
+    )
+    allow_file_repos: bool = Field(
+        default=True, description="whether a repository may be a folder of this machine", examples=["true"]
+    )
+    store_budget: ByteSize | None = Field(
+        default=None, description="of wheels, like 200GB; without it all are kept", examples=["200GB"]
+    )
+    ahead: int = Field(
+        default=4, ge=0, description="builds of a bisection made before a probe wants them; 0 is none", examples=["4"]
+    )
+    sweep_s: float = Field(default=5.0, gt=0, description="seconds between two sweeps", examples=["5"])
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = Field(
+        default="INFO", description="of the service's own log", examples=["INFO"]
+    )
+
+    @field_validator("sandboxes", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
     @property
     def home_dir(self) -> Path:
@@ -51,6 +78,18 @@ class Inherited(BaseSettings):
 
     parent_fd: int
     listen_fd: int
+
+
+def complaints(error: ValidationError) -> list[str]:
+    """A line for each setting that is wrong: the variable, what it holds, and what it may hold."""
+    lines = []
+    for wrong in error.errors(include_url=False):
+        name, said = str(wrong["loc"][0]), wrong["msg"]
+        value = _PASSWORD.sub("://***@", str(wrong["input"]))
+        examples = Settings.model_fields[name].examples if name in Settings.model_fields else None
+        like = f"; write it like {examples[0]}" if examples else ""
+        lines.append(f"FIRSTBAD_{name.upper()}: {value!r}: {said[:1].lower()}{said[1:]}{like}")
+    return lines
 
 
 def environment() -> dict[str, str]:

@@ -8,14 +8,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from service.application.ports import Policy, Ports
-from service.domain.recipe import SandboxKind
-from service.settings import Inherited, Settings, environment
+from service.domain.recipe import Recipe, SandboxKind
+from service.settings import Inherited, Settings, complaints, environment
 
 if TYPE_CHECKING:
     from service.adapters.probe_queue import CeleryQueue
     from service.application.flow import Flow
 
-__all__ = ["Inherited", "Settings", "Wired", "check", "environment", "inherited", "log_to_stderr", "settings", "wire"]
+__all__ = [
+    "Inherited",
+    "Settings",
+    "Wired",
+    "check",
+    "complaints",
+    "environment",
+    "inherited",
+    "log_to_stderr",
+    "settings",
+    "wire",
+]
 
 
 @dataclass(frozen=True)
@@ -39,18 +50,21 @@ def log_to_stderr(level: str) -> None:
 
 
 def check(settings: Settings) -> None:
-    """Whether `wire` will find the settings fit. Errors: ValueError (BadRecipe is one), OSError."""
-    from service.adapters import recipes
+    """Whether `wire` will find the settings fit. Errors: ValueError, which names the setting."""
+    from service.adapters.artifacts import Artifacts
 
-    recipes.load(settings.recipes_dir)
+    _recipes(settings)
     _policy(settings)
+    try:
+        Artifacts(settings.store)
+    except ValueError as error:
+        raise ValueError(f"FIRSTBAD_STORE_URL: {error}") from error
 
 
 def wire(settings: Settings) -> Wired:
     if settings.redis_url is None:
         raise ValueError("FIRSTBAD_REDIS_URL is not set: name a Redis, or use `firstbad up`, which starts its own")
     # Half a second of imports that those who only want the settings need not wait for.
-    from service.adapters import recipes
     from service.adapters.artifacts import Artifacts
     from service.adapters.clock import RandomIds, SystemClock
     from service.adapters.database.engine import create_engine
@@ -67,10 +81,23 @@ def wire(settings: Settings) -> Wired:
         artifacts=Artifacts(settings.store),
         clock=SystemClock(),
         ids=RandomIds(),
-        recipes=recipes.load(settings.recipes_dir),
+        recipes=_recipes(settings),
         policy=_policy(settings),
     )
     return Wired(settings, Flow(ports), queue)
+
+
+def _recipes(settings: Settings) -> dict[str, Recipe]:
+    from service.adapters import recipes
+
+    where = f"FIRSTBAD_RECIPES_DIR: {str(settings.recipes_dir)!r}"
+    try:
+        return recipes.load(settings.recipes_dir)
+    except recipes.BadRecipe as error:
+        raise ValueError(f"{where}: {error}") from error
+    except OSError as error:
+        said = (error.strerror or str(error)).lower()
+        raise ValueError(f"{where}: {said}; name a folder with files like vllm.yaml") from error
 
 
 def _policy(settings: Settings) -> Policy:

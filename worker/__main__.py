@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import sys
 
+from pydantic import ValidationError
+
 from worker.errors import NodeFault
-from worker.settings import Settings
+from worker.settings import Settings, complaints
 from worker.tasks import run
 
 
@@ -14,6 +16,9 @@ def main() -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         return run(Settings())
+    except ValidationError as error:
+        sys.stderr.writelines(f"firstbad worker: {line}\n" for line in complaints(error))
+        return 2
     except NodeFault as fault:
         sys.stderr.write(f"firstbad worker: {fault.message}. {fault.advice}\n")
         return 2

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 SandboxKind = Literal["docker", "process"]
@@ -32,6 +33,10 @@ PASSED = (
 #: What git on the node needs besides, to reach repositories with the operator's own keys.
 GIT_NEEDS = ("PATH", "HOME", "USER", "SSH_AUTH_SOCK", "GIT_SSH_COMMAND", "XDG_RUNTIME_DIR")
 
+_PASSWORD = re.compile(r"://[^/@\s]+@")
+#: What one of a list is called, and all there are.
+_NAMES = {"roles": ("role", get_args(Role)), "sandboxes": ("sandbox", get_args(SandboxKind))}
+
 
 class Settings(BaseSettings):
     """`work_dir`: jobs, caches and results not yet sent. `store_url`: an fsspec URL or a path.
@@ -43,28 +48,28 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="FIRSTBAD_", frozen=True, extra="ignore")
 
-    redis_url: str = "redis://127.0.0.1:6379/0"
+    redis_url: str = Field(default="redis://127.0.0.1:6379/0", pattern="^rediss?://", examples=["redis://host:6379/0"])
     work_dir: Path = Path("/var/tmp/firstbad-worker")
     store_url: str = ""
-    node: str = Field(default_factory=socket.gethostname, min_length=1, max_length=200)
-    slots: int = Field(default=1, ge=1, le=1024)
+    node: str = Field(default_factory=socket.gethostname, min_length=1, max_length=200, examples=["node-1"])
+    slots: int = Field(default=1, ge=1, le=1024, examples=["4"])
     roles: Annotated[tuple[Role, ...], NoDecode, Field(min_length=1)] = ("build", "run")
     sandboxes: Annotated[tuple[SandboxKind, ...], NoDecode] = ("docker", "process")
-    allow_file_repos: bool = False
+    allow_file_repos: bool = Field(default=False, examples=["true"])
     pass_env: Annotated[tuple[str, ...], NoDecode] = PASSED
     docker_host: str | None = None
     visible: Annotated[tuple[Path, ...], NoDecode] = ()
     hidden: Annotated[tuple[Path, ...], NoDecode] = ()
-    sandbox_uid: int = Field(default=65534, ge=1)
+    sandbox_uid: int = Field(default=65534, ge=1, examples=["65534"])
     parent_fd: int | None = None
     #: How many environments of dependencies are kept.
-    environments: int = Field(default=8, ge=1)
+    environments: int = Field(default=8, ge=1, examples=["8"])
     #: Longest time that preparing one may take.
-    environment_timeout_s: float = Field(default=3600.0, gt=0)
+    environment_timeout_s: float = Field(default=3600.0, gt=0, examples=["3600"])
     #: The most that the compiler cache of one repository's builds may hold.
-    compiler_cache: str = Field(default="5G", pattern=r"^[1-9][0-9]*[MGT]$")
+    compiler_cache: str = Field(default="5G", pattern=r"^[1-9][0-9]*[MGT]$", examples=["500M", "5G"])
     #: Longest time that git may take to bring a commit to the node.
-    fetch_timeout_s: float = 900.0
+    fetch_timeout_s: float = Field(default=900.0, gt=0, examples=["900"])
 
     @field_validator("roles", "sandboxes", "pass_env", "visible", "hidden", mode="before")
     @classmethod
@@ -88,6 +93,21 @@ class Settings(BaseSettings):
         """Like `passed_env`, with what git needs on the node. Never for a sandbox."""
         names = (*GIT_NEEDS, *self.pass_env)
         return {name: os.environ[name] for name in names if os.environ.get(name)}
+
+
+def complaints(error: ValidationError) -> list[str]:
+    """A line for each setting that is wrong: the variable, what it holds, and what it may hold."""
+    return [_complaint(str(wrong["loc"][0]), wrong["msg"], wrong["input"]) for wrong in error.errors()]
+
+
+def _complaint(name: str, message: str, given: object) -> str:
+    value = _PASSWORD.sub("://***@", ",".join(given) if isinstance(given, tuple) else str(given))
+    if name in _NAMES:
+        what, known = _NAMES[name]
+        return f"FIRSTBAD_{name.upper()}: {value!r} is no {what}; known are {', '.join(known)}"
+    examples = " or ".join(map(str, Settings.model_fields[name].examples or ()))
+    like = f"; write it like {examples}" if examples else ""
+    return f"FIRSTBAD_{name.upper()}: {value!r}: {message[:1].lower()}{message[1:]}{like}"
 
 
 def search_path() -> str:

@@ -360,9 +360,14 @@ def watch_parent(fd: int) -> None:
 
 @contextlib.contextmanager
 def alone(work_dir: Path) -> Iterator[None]:
-    """Errors: NodeFault, when another worker uses the folder: each would remove the other's jobs."""
-    work_dir.mkdir(parents=True, exist_ok=True)
-    with (work_dir / "worker.lock").open("w") as lock:
+    """Errors: NodeFault, also when another worker uses the folder: each would remove the other's jobs."""
+    try:
+        work_dir.mkdir(parents=True, exist_ok=True)
+        file = (work_dir / "worker.lock").open("w")
+    except OSError as error:
+        message = f"FIRSTBAD_WORK_DIR: {str(work_dir)!r} cannot be used: {(error.strerror or str(error)).lower()}"
+        raise NodeFault("work-dir", message, "Name a folder that the worker may write.") from error
+    with file as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

@@ -43,6 +43,9 @@ class Artifacts:
         except ImportError as error:
             advice = "install firstbad[s3]" if self._s3 else "install what it asks for"
             raise ValueError(f"{_redacted(root)} cannot be used: {error}; {advice}") from error
+        except ValueError as error:
+            advice = "name a folder, or s3://bucket/prefix"
+            raise ValueError(f"{_redacted(root)} cannot be used: {error}; {advice}") from error
 
     def read(self, path: str) -> Iterator[bytes]:
         """Opened at once, so that NotFound comes before the first piece is asked for. Errors: NotFound, StoreBusy."""

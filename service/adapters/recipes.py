@@ -89,6 +89,12 @@ def _text(entry: Path | Traversable) -> str:
         return entry.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise BadRecipe(f"{entry.name}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
+    except IsADirectoryError:
+        raise BadRecipe(
+            f"{entry.name} is a folder; a recipe is a file, like vllm.yaml: name the folder otherwise"
+        ) from None
+    except OSError as error:
+        raise BadRecipe(f"{entry.name}: {(error.strerror or str(error)).lower()}; make it readable") from None
 
 
 def _parse(file: str, text: str) -> tuple[Source, dict[Any, Any]]:

@@ -106,13 +106,13 @@ def up(
     port: Annotated[
         int, typer.Option(envvar="FIRSTBAD_PORT", min=0, max=65535, help="Port on 127.0.0.1.")
     ] = DEFAULT_PORT,
-    slots: Annotated[int, typer.Option(envvar="FIRSTBAD_SLOTS", min=1, max=256, help="Probes at once.")] = 2,
+    slots: Annotated[int, typer.Option(envvar="FIRSTBAD_SLOTS", min=1, max=256, help="Builds and probes at once.")] = 2,
 ) -> None:
     """Start the whole service on this machine.
 
     Ctrl-C stops it, and what runs for it; a second start goes on where it was.
     """
-    from service import embedded
+    from service import embedded, wiring
     from service.embedded_redis import NoRedis
 
     out = screen.console()
@@ -121,9 +121,7 @@ def up(
     except (embedded.CannotStart, NoRedis) as error:
         raise CommandError(str(error), status=Status.FAILED) from None
     except ValidationError as error:
-        wrong = error.errors(include_url=False)[0]
-        name = "FIRSTBAD_" + "_".join(str(part).upper() for part in wrong["loc"])
-        raise CommandError(f"{name}: {wrong['msg'].lower()}", f"its value is {wrong['input']!r}") from None
+        raise CommandError(*wiring.complaints(error)) from None
     out.print("Stopped.")
 
 

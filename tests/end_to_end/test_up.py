@@ -14,8 +14,9 @@ import pytest
 import redis
 
 from examples.generate import Example, request
+from service.client import ProblemError
 from service.domain.lifecycle import BisectionState, ProbeState
-from service.embedded import Health
+from service.embedded import Health, last_line
 from service.embedded_redis import EmbeddedRedis, NoRedis
 from tests.conftest import needs
 from tests.end_to_end.service import FIRSTBAD, Service, until
@@ -241,7 +242,14 @@ def test_postgresql_and_a_redis_of_one_s_own_by_url(
     ("name", "value", "said"),
     [
         ("FIRSTBAD_RECIPES_DIR", "recipes", "broken.yaml"),
-        ("FIRSTBAD_RECIPES_DIR", "nowhere", "nowhere"),
+        ("FIRSTBAD_RECIPES_DIR", "nowhere", "no such file or directory; name a folder"),
+        ("FIRSTBAD_RECIPES_DIR", "folders", "x.yaml is a folder"),
+        ("FIRSTBAD_STORE_BUDGET", "lots", "'lots'"),
+        ("FIRSTBAD_STORE_BUDGET", "lots", "like 200GB"),
+        ("FIRSTBAD_STORE_URL", "gs://bucket/x", "install gcsfs"),
+        ("FIRSTBAD_STORE_URL", "s4://me:geheim@bucket", "name a folder, or s3://"),
+        ("FIRSTBAD_REDIS_URL", "amqp://me:geheim@host", "like redis://"),
+        ("FIRSTBAD_SANDBOXES", "process,chroot", "'chroot'"),
         ("FIRSTBAD_DEFAULT_SANDBOX", "chroot", "chroot"),
         ("FIRSTBAD_SWEEP_S", "-1", "SWEEP_S"),
         ("FIRSTBAD_DATABASE_URL", "mysql://x", "mysql"),
@@ -251,12 +259,39 @@ def test_postgresql_and_a_redis_of_one_s_own_by_url(
 )
 def test_a_wrong_setting_is_told_before_anything_starts(tmp_path: Path, name: str, value: str, said: str) -> None:
     (tmp_path / "recipes").mkdir()
+    (tmp_path / "folders" / "x.yaml").mkdir(parents=True)
     (tmp_path / "recipes" / "broken.yaml").write_text("bild_command: make")
     given = str(tmp_path / value) if name.endswith("DIR") else value
     command = [FIRSTBAD, "up", "--home", tmp_path / "home", "--port", "0"]
     refused = subprocess.run(command, capture_output=True, text=True, env={**os.environ, name: given})
     assert refused.returncode in (2, 3)
-    assert said in refused.stderr
+    assert said in refused.stderr and (name in refused.stderr or name.endswith("DATABASE_URL"))
     assert "Traceback" not in refused.stderr
     assert "geheim" not in refused.stderr
     assert Service(tmp_path / "home").processes() == []
+
+
+def test_a_part_that_cannot_start_is_told_with_its_own_words(tmp_path: Path) -> None:
+    command = [FIRSTBAD, "up", "--home", tmp_path / "home", "--port", "0"]
+    env = {**os.environ, "FIRSTBAD_ROLES": "built"}
+    refused = subprocess.run(command, capture_output=True, text=True, env=env)
+    assert refused.returncode == 3
+    assert "FIRSTBAD_ROLES: 'built' is no role; known are build, run" in refused.stderr.splitlines()[-1]
+    assert str(tmp_path / "home" / "logs" / "worker.log") in refused.stderr
+
+
+def test_the_last_line_of_a_log_is_told_without_passwords(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert last_line(log) == ""
+    log.write_bytes(b"x" * 9000 + b"\nError: redis://me:geheim@host/0 is away\n\n")
+    assert last_line(log) == "Error: redis://***@host/0 is away"
+
+
+def test_sandboxes_are_named_as_the_worker_names_them(tmp_path: Path, slow: dict) -> None:
+    service = Service(tmp_path / "home", sandboxes="process").start()
+    try:
+        with pytest.raises(ProblemError, match="docker"):
+            service.submit({**slow, "sandbox": "docker", "image": "builder:1"})
+        right(service, service.submit(slow))
+    finally:
+        service.interrupt()

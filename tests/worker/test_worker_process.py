@@ -164,6 +164,35 @@ def test_a_node_says_when_it_comes_what_it_can_and_when_it_leaves(node: Node) ->
     assert node.next(Task.NODE, event="left")["node"] == "node-1"
 
 
+def test_settings_that_are_wrong_are_told_a_line_each(node: Node) -> None:
+    wrong = {"ROLES": "built,run", "SLOTS": "many", "REDIS_URL": "amqp://me:geheim@host", "COMPILER_CACHE": "all"}
+    node.settings.update({f"FIRSTBAD_{name}": value for name, value in wrong.items()})
+    node.start()
+    assert node.process is not None and node.process.wait(30.0) == 2
+    lines = sorted(line.removeprefix("firstbad worker: ") for line in node.log.read_text().splitlines())
+    assert [line.partition(":")[0].removeprefix("FIRSTBAD_") for line in lines] == sorted(wrong)
+    assert lines[2] == "FIRSTBAD_ROLES: 'built' is no role; known are build, run"
+    for line, said in zip(lines, ("like 500M or 5G", "like redis://", "'built'", "'many'"), strict=True):
+        assert said in line
+    assert "geheim" not in str(lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("FIRSTBAD_ROLES", "", "is no role; known are build, run"),
+        ("FIRSTBAD_WORK_DIR", "/proc/none", "FIRSTBAD_WORK_DIR: '/proc/none' cannot be used"),
+        ("FIRSTBAD_STORE_URL", "gs://bucket/x", "gs://bucket/x cannot be used: Please install gcsfs"),
+    ],
+)
+def test_a_worker_that_cannot_start_says_why_in_one_line(node: Node, name: str, value: str, said: str) -> None:
+    node.settings[name] = value
+    node.start()
+    assert node.process is not None and node.process.wait(30.0) == 2
+    (line,) = node.log.read_text().splitlines()
+    assert said in line
+
+
 def test_a_node_whose_store_cannot_be_written_says_so_until_it_can(node: Node, small_disk: Path) -> None:
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
     node.settings["FIRSTBAD_STORE_URL"] = str(small_disk / "store")
