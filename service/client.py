@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -58,10 +58,17 @@ def passing(error: NoService | ProblemError) -> bool:
     return isinstance(error, NoService) or error.problem.status >= 500
 
 
+#: Seconds without a change after which a bisection that has not begun counts as waiting.
+QUIET_S = 4.0
+
+
 @dataclass(frozen=True)
 class Progress:
+    """`quiet`: nothing has changed since the last one, for QUIET_S."""
+
     report: ReportView
     probes: tuple[ProbeView, ...]
+    quiet: bool = False
 
 
 class Client:
@@ -124,8 +131,15 @@ class Client:
 
     def log(self, probe_id: str) -> Iterator[bytes]:
         """In pieces, as they arrive. Errors come with the first piece."""
+        return self._pieces(f"/probes/{quote(probe_id, safe='')}/log")
+
+    def build_log(self, key: str) -> Iterator[bytes]:
+        """As `log`, of the build that made a wheel."""
+        return self._pieces(f"/builds/{quote(key, safe='')}/log")
+
+    def _pieces(self, path: str) -> Iterator[bytes]:
         try:
-            with self._http.stream("GET", f"/probes/{quote(probe_id, safe='')}/log") as answer:
+            with self._http.stream("GET", path) as answer:
                 if not answer.is_success:
                     answer.read()
                     raise self._problem(answer)
@@ -162,9 +176,11 @@ class Client:
     ) -> Iterator[Progress]:
         """How it stands, again after every change, until it has ended or `for_s` are over.
 
+        While it is prepared it is told once more after QUIET_S without a change: it may wait for a node.
         A service that goes away, as for a restart, or fails is awaited for `patience_s`; `away` is told once each time.
         """
         pause, end, last, silent_since = threading.Event(), monotonic() + for_s, -1, math.inf
+        quiet_at = math.inf
         while True:
             try:
                 events = self.events(id, max(last, 0))
@@ -174,6 +190,10 @@ class Client:
                     yield progress
                     if not progress.report.live:
                         return
+                    quiet_at = monotonic() + QUIET_S if progress.report.state is BisectionState.PREPARING else math.inf
+                elif monotonic() > quiet_at:
+                    quiet_at = math.inf
+                    yield replace(self._progress(id), quiet=True)
                 silent_since = math.inf
             except (NoService, ProblemError) as error:
                 if not passing(error) or monotonic() > min(silent_since + patience_s, end if last < 0 else math.inf):

@@ -86,6 +86,12 @@ class Flow:
             found = queries.log_of(tx.probe(probe_id))
         return LogStream(found.path, self.ports.artifacts.read(found.path), found.bytes)
 
+    def build_log(self, key: str) -> LogStream:
+        """Errors: NotFound; NotNow while the build is under way."""
+        with self.ports.bisections.transaction() as tx:
+            found = queries.log_of_build(tx.build(key), key)
+        return LogStream(found.path, self.ports.artifacts.read(found.path), found.bytes)
+
     def events(self, id: str, after: int = 0) -> tuple[Event, ...]:
         with self.ports.bisections.transaction() as tx:
             tx.bisection(id)

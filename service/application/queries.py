@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from service.domain.bisection import Node, Probe
+from service.domain.bisection import Build, Node, Probe
 from service.domain.errors import NotFound, NotNow
 from service.domain.evidence import Log
-from service.domain.lifecycle import LIVE_PROBES
+from service.domain.lifecycle import LIVE_BUILDS, LIVE_PROBES
 
 #: A node that has said nothing for so long is not counted as alive.
 NODE_SILENCE_S = 60
@@ -29,6 +29,18 @@ def log_of(probe: Probe) -> Log:
         why = probe.reason or str(probe.state)
         raise NotFound(f"probe {probe.id} left no log ({why})", value=probe.id, advice="only a probe that ran has one")
     return probe.outcome.log
+
+
+def log_of_build(build: Build | None, key: str) -> Log:
+    """Errors: NotFound; NotNow while it is under way."""
+    if build is None:
+        raise NotFound(f"there is no build {key!r}", value=key, advice="a probe's `build` names that of its wheel")
+    if build.state in LIVE_BUILDS:
+        raise NotNow(f"the build {key} is {build.state}", value=key, advice="its log can be read when it ends")
+    kept = build.log or (build.failure.log if build.failure is not None else None)
+    if kept is None:
+        raise NotFound(f"the build {key} left no log ({build.state})", value=key, advice="only one that ran has a log")
+    return kept
 
 
 def health(nodes: Sequence[Node], database: str | None, queue: str | None, now: datetime) -> dict[str, str]:

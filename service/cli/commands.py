@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -168,19 +169,20 @@ def watch(id: Id, as_json: Json = False, url: Url = DEFAULT_URL) -> None:
 @app.command("show", epilog=status.HELP)
 def show_one(
     id: Id,
-    probes: Annotated[bool, typer.Option("--probes", help="Every probe, too.")] = False,
+    probes: Annotated[bool, typer.Option("--probes", help="Every probe and every build, too.")] = False,
     as_json: Json = False,
     url: Url = DEFAULT_URL,
 ) -> None:
     """Show where a bisection stands: the first bad commit, and what that stands on."""
     with Client(url) as client:
         report = client.bisection(client.find(id))
-        tried = client.probes(report.id) if probes else ()
+        tried, made = (client.probes(report.id), client.builds(report.id)) if probes else ((), ())
         if as_json:
-            more = {"probes": [tell.data(each) for each in tried]} if probes else {}
+            lists = {"probes": tried, "builds": made} if probes else {}
+            more = {name: [tell.data(each) for each in items] for name, items in lists.items()}
             tell.as_program({**tell.data(report), **more})
         else:
-            show(screen.console(), report, client.url(report.links.self), tried)
+            show(screen.console(), report, client.url(report.links.self), tried, made)
     raise typer.Exit(status.of(report.state))
 
 
@@ -217,16 +219,18 @@ def list_all(
 @app.command()
 def logs(
     probe: Annotated[str, typer.Argument(metavar="PROBE", help="Id of a probe, like b3f9c2a417.4.")],
+    build: Annotated[bool, typer.Option("--build", help="That of the build of its wheel instead.")] = False,
     url: Url = DEFAULT_URL,
 ) -> None:
-    """Print the log of a probe."""
+    """Print the log of a probe, or of its build."""
     id, dot, number = probe.rpartition(".")
     with Client(url) as client:
         if not dot:
             known = client.probes(client.find(probe))
             listed = ", ".join(each.id for each in known) or "none yet"
             raise CommandError(f"{probe} is a bisection, and each of its probes has a log", f"name one of: {listed}")
-        pieces = client.log(f"{client.find(id)}.{number}")
+        full = f"{client.find(id)}.{number}"
+        pieces = _build_log(client, full) if build else client.log(full)
         if sys.stdout.isatty():
             for line in screen.clean_log(pieces):
                 sys.stdout.write(line)
@@ -234,6 +238,13 @@ def logs(
             for piece in pieces:
                 sys.stdout.buffer.write(piece)
         sys.stdout.flush()
+
+
+def _build_log(client: Client, probe: str) -> Iterator[bytes]:
+    key = client.probe(probe).build
+    if key is None:
+        raise CommandError(f"no wheel was built for the probe {probe}", "without --build its own log is printed")
+    return client.build_log(key)
 
 
 @app.command()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
@@ -10,13 +11,18 @@ from rich.table import Table
 from rich.text import Text
 
 from service.cli import screen
+from service.domain.duration import spoken
 from service.domain.evidence import Verdict
-from service.domain.lifecycle import BisectionState
-from service.doors.api.views import BisectionView, CommitView, ProbeView, ProofView, ReportView
+from service.domain.lifecycle import BisectionState, BuildState
+from service.doors.api.views import BisectionView, BuildView, CommitView, ProbeView, ProofView, ReportView
+
+T = TypeVar("T")
 
 
-def show(out: Console, report: ReportView, url: str, probes: Sequence[ProbeView] = ()) -> None:
-    for part in _parts(report, url, probes):
+def show(
+    out: Console, report: ReportView, url: str, probes: Sequence[ProbeView] = (), builds: Sequence[BuildView] = ()
+) -> None:
+    for part in (*_parts(report, url), *_section("Probes", probes, probe_table), *_section("Builds", builds, _builds)):
         screen.put(out, part)
 
 
@@ -42,6 +48,31 @@ def probe_table(probes: Sequence[ProbeView]) -> Table:
     return table
 
 
+def _builds(builds: Sequence[BuildView]) -> Table:
+    table = screen.columns("COMMIT", "HOW", "TIME", "WHY NOT IN A CHEAPER WAY")
+    for build in builds:
+        took = spoken(build.seconds) if build.seconds is not None else ""
+        table.add_row(screen.sha(build.sha), _how(build), took, "\n".join(map(screen.first_line, build.notes)))
+    return table
+
+
+def _how(build: BuildView) -> Text:
+    said = {
+        BuildState.BUILT: str(build.origin or "built"),
+        BuildState.FAILED: "does not build",
+        BuildState.FAULTED: "fault of the nodes",
+        BuildState.EVICTED: f"{build.origin or 'built'}, wheel removed",
+    }
+    return Text(said.get(build.state, str(build.state)) + (", ahead" if build.ahead else ""))
+
+
+def _section(title: str, items: Sequence[T], table: Callable[[Sequence[T]], Table]) -> Iterator[RenderableType]:
+    if items:
+        yield ""
+        yield Text(title, style="bold")
+        yield _indented(table(items))
+
+
 def trouble_lines(view: BisectionView) -> list[str]:
     """What was wrong with the request, or with us; then the next step."""
     problem = view.problem
@@ -51,7 +82,7 @@ def trouble_lines(view: BisectionView) -> list[str]:
     return [*screen.clean(problem.detail).splitlines(), *advice]
 
 
-def _parts(report: ReportView, url: str, probes: Sequence[ProbeView]) -> Iterator[RenderableType]:
+def _parts(report: ReportView, url: str) -> Iterator[RenderableType]:
     yield Text(screen.clean(report.headline), style=_style(report.state))
     if report.answer is not None and report.answer.commits:
         yield from _answer(report)
@@ -63,10 +94,6 @@ def _parts(report: ReportView, url: str, probes: Sequence[ProbeView]) -> Iterato
         yield _indented(_evidence(report))
     yield ""
     yield _facts(report, url)
-    if probes:
-        yield ""
-        yield Text("Probes", style="bold")
-        yield _indented(probe_table(probes))
 
 
 def _answer(report: ReportView) -> Iterator[RenderableType]:

@@ -34,6 +34,8 @@ class Story:
     def news(self, progress: Progress) -> Iterator[RenderableType]:
         report = progress.report
         yield from self._beginning(report)
+        if progress.quiet and report.state is BisectionState.PREPARING and report.candidates is not None:
+            yield from self._once("waits", "waits for a node that builds")
         judged = False
         for probe in sorted(progress.probes, key=_by_end):
             yield from self._faults(probe)

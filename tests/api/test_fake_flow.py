@@ -10,7 +10,19 @@ from service.application.flow import Flow
 from tests.fakes.flow import FakeFlow
 
 WRITING = ("submit", "cancel")
-READING = ("bisection", "bisections", "probes", "probe", "report", "log", "events", "nodes", "health")
+READING = (
+    "bisection",
+    "bisections",
+    "probes",
+    "probe",
+    "report",
+    "builds",
+    "log",
+    "build_log",
+    "events",
+    "nodes",
+    "health",
+)
 
 
 @pytest.mark.parametrize("name", WRITING + READING)

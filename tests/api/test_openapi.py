@@ -49,6 +49,7 @@ def test_every_route_is_described(document: dict[str, Any]) -> None:
         "get /api/v1/bisections/{id}/probes/{number}/log",
         "get /api/v1/probes/{id}",
         "get /api/v1/probes/{id}/log",
+        "get /api/v1/builds/{key}/log",
         "get /api/v1/nodes",
         "get /",
         "get /healthz",

@@ -6,7 +6,7 @@ import pytest
 from service.client import Client
 from service.domain.bisection import Answer, Problem, Purpose
 from service.domain.evidence import Verdict
-from service.domain.lifecycle import BisectionState
+from service.domain.lifecycle import BisectionState, BuildState
 from tests.api.requests import SUBMISSION
 from tests.fakes.flow import FakeFlow, sha
 
@@ -90,6 +90,17 @@ def test_a_log_comes_by_the_probe_and_by_its_number(http: httpx.Client, flow: Fa
         answer = http.get(path)
         assert answer.content == text
         assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+
+
+def test_the_log_of_a_build_comes_by_its_key(http: httpx.Client, flow: FakeFlow, found: str) -> None:
+    assert http.get(f"{API}/builds/k4/log").json()["detail"] == "there is no build 'k4'"
+    flow.build(flow.probe(f"{found}.4"), BuildState.RUNNING, None)
+    assert http.get(f"{API}/builds/k4/log").status_code == 409
+    flow.build(flow.probe(f"{found}.4"), BuildState.BUILT)
+    answer = http.get(f"{API}/builds/k4/log")
+    assert (answer.status_code, answer.content) == (200, b"compiling\n")
+    flow.build(flow.probe(f"{found}.4"), BuildState.CANCELLED, None)
+    assert http.get(f"{API}/builds/k4/log").status_code == 404
 
 
 def test_a_log_that_cannot_be_read_yet_or_any_more_is_a_problem(http: httpx.Client, flow: FakeFlow, found: str) -> None:

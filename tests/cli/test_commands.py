@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from service.cli.commands import up
-from service.domain.bisection import Answer, Problem
+from service.domain.bisection import Answer, Origin, Problem
 from service.domain.evidence import Phase, Verdict
-from service.domain.lifecycle import BisectionState
+from service.domain.lifecycle import BisectionState, BuildState
 from service.settings import Settings
 from tests.api.requests import SUBMISSION
 from tests.cli.conftest import Terminal
@@ -164,6 +164,35 @@ def test_a_log_is_asked_for_by_probe(terminal: Terminal, flow: FakeFlow) -> None
     assert done.status == 2
     assert f"{id}.1, {id}.2, {id}.3, {id}.4" in done.err
     assert terminal.run("logs", f"{id}.9").err.startswith("firstbad: there is no probe")
+
+
+def test_the_log_of_a_build_is_asked_for_by_its_probe(terminal: Terminal, flow: FakeFlow) -> None:
+    id = ended(flow, BisectionState.FOUND)
+    flow.build(flow.probe(f"{id}.4"), BuildState.FAILED, b"a.c:1: error\n")
+    done = terminal.run("logs", f"{id[:4]}.4", "--build")
+    assert (done.status, done.out) == (0, "a.c:1: error\n")
+    none = terminal.run("logs", f"{id}.1", "--build")
+    assert (none.status, none.err.splitlines()[0]) == (2, f"firstbad: no wheel was built for the probe {id}.1")
+    flow.build(flow.probe(f"{id}.3"), BuildState.RUNNING, None)
+    assert "is running" in terminal.run("logs", f"{id}.3", "--build").err
+
+
+def test_builds_are_listed_with_how_they_came_about_and_why_not_cheaper(terminal: Terminal, flow: FakeFlow) -> None:
+    id = ended(flow, BisectionState.FOUND)
+    assert "Builds" not in terminal.run("show", id, "--probes").out
+    note = "no overlay of the wheel of 1234: setup.py differs"
+    flow.build(flow.probe(f"{id}.1"), BuildState.BUILT, origin=Origin.OVERLAY, seconds=0.4)
+    flow.build(flow.probe(f"{id}.2"), BuildState.BUILT, origin=Origin.BUILT, seconds=90.0, notes=(note, "again"))
+    flow.build(flow.probe(f"{id}.3"), BuildState.FAILED, seconds=3.0)
+    flow.build(flow.probe(f"{id}.4"), BuildState.WAITING, None, ahead=True)
+    lines = terminal.run("show", id, "--probes").out.splitlines()
+    told = [line.split(maxsplit=1) for line in lines[lines.index("Builds") + 2 :]]
+    assert [first for first, *_ in told] == [sha(8)[:10], sha(0)[:10], "again", sha(4)[:10], sha(5)[:10]]
+    hows = [rest[0].split("  ")[0] for first, *rest in told if rest]
+    assert hows == ["overlay", "built", "does not build", "waiting, ahead"]
+    assert told[1][1].endswith(note)
+    as_json = json.loads(terminal.run("show", id, "--probes", "--json").out)
+    assert [build["origin"] for build in as_json["builds"]] == ["overlay", "built", None, None]
 
 
 def test_a_reader_that_has_had_enough_gets_no_complaint(terminal: Terminal, flow: FakeFlow) -> None:

@@ -18,7 +18,7 @@ from service.domain.lifecycle import BisectionState
 from service.web import create_app
 from tests.api.requests import SUBMISSION
 from tests.cli.conftest import Terminal
-from tests.fakes.flow import FakeFlow, sha
+from tests.fakes.flow import FakeFlow, commit, sha
 from tests.fakes.server import serving
 
 
@@ -57,6 +57,20 @@ def test_each_verdict_is_a_line_when_no_terminal_reads(terminal: Terminal, flow:
         rest = list(lines)
         assert f"{sha(5)[:10]} is the first bad commit: Change number 5" in rest
         assert process.wait(60) == 0
+
+
+def test_waiting_for_a_node_is_told_once(terminal: Terminal, flow: FakeFlow) -> None:
+    id = flow.submit(SUBMISSION, "test").id
+    with watching(terminal, "watch", id) as (_, lines):
+        next(lines)
+        known = {"good_shas": (sha(0),), "bad_sha": sha(8), "candidates": 8, "candidates_left": 8}
+        flow.history.update({sha(index): commit(index) for index in range(9)})
+        flow.change(id, "state", state=BisectionState.PREPARING, **known)
+        assert next(lines) == "good v1 .. bad main: 8 candidates"
+        assert next(lines) == "waits for a node that builds"
+        flow.change(id, "state", state=BisectionState.PREPARING)
+        flow.judge(flow.plan(id, 8, Purpose.BAD_END), Verdict.BAD, "script ended with exit status 1")
+        assert next(lines).startswith(f"  #1   {sha(8)[:10]}  bad")
 
 
 def test_submit_can_go_on_watching(terminal: Terminal, flow: FakeFlow, tmp_path: Path) -> None:

@@ -10,13 +10,13 @@ from typing import Any
 
 from service.application import report as reports
 from service.application.ports import Policy
-from service.application.queries import LogStream, log_of
+from service.application.queries import LogStream, log_of, log_of_build
 from service.application.report import Report
 from service.application.submit import Submission, complete
 from service.domain.bisection import Answer, Bisection, Build, Commit, Event, Node, Probe, Problem, Purpose
 from service.domain.errors import NotFound, NotNow
 from service.domain.evidence import Fault, Log, Outcome, Phase, Verdict
-from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_PROBES, BisectionState, ProbeState
+from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_PROBES, BisectionState, BuildState, ProbeState
 from service.domain.recipe import Recipe, SandboxKind
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -101,6 +101,10 @@ class FakeFlow:
         found = log_of(self.probe(probe_id))
         return LogStream(found.path, self._pieces(found.path), found.bytes)
 
+    def build_log(self, key: str) -> LogStream:
+        found = log_of_build(self.made.get(key), key)
+        return LogStream(found.path, self._pieces(found.path), found.bytes)
+
     def events(self, id: str, after: int = 0) -> tuple[Event, ...]:
         self.bisection(id)
         return tuple(event for event in self.happened if event.bisection_id == id and event.id > after)
@@ -145,6 +149,17 @@ class FakeFlow:
         self.tried[probe.id] = replace(ended, finished_at=probe.planned_at + timedelta(seconds=1.5))
         self._note(probe.bisection_id, "verdict", probe=probe.id)
         return self.tried[probe.id]
+
+    def build(self, probe: Probe, state: BuildState, log: bytes | None = b"compiling\n", **more: Any) -> Build:
+        """That of the probe's wheel."""
+        key = f"k{probe.number}"
+        kept = Log(f"logs/{key}.1.log", len(log)) if log is not None else None
+        if kept is not None and log is not None:
+            self.logs[kept.path] = log
+        build = Build(key, state, "/srv/x.git", probe.sha, probe.bisection_id, probe.planned_at, log=kept, **more)
+        self.made[key] = build
+        self.tried[probe.id] = replace(probe, build_key=key)
+        return build
 
     def fault(self, probe: Probe, fault: Fault) -> None:
         self.tried[probe.id] = replace(probe, faults=(*probe.faults, fault))

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from service.application.flow import Flow
+from service.application.queries import LogStream
 from service.domain.lifecycle import BisectionState
 from service.doors.api import render, views
 from service.doors.api.bodies import submission
@@ -34,6 +35,7 @@ async def _sent(request: Request) -> tuple[bytes, str]:
 FlowOf = Annotated[Flow, Depends(_flow)]
 BisectionId = Annotated[str, Path(pattern=r"^[0-9A-Za-z_-]{1,64}$", description="Id of a bisection.")]
 ProbeId = Annotated[str, Path(pattern=r"^[0-9A-Za-z_-]{1,64}\.[0-9]{1,9}$", description="Id of a probe.")]
+BuildKey = Annotated[str, Path(pattern=r"^[0-9A-Za-z_-]{1,128}$", description="Key of a build.")]
 ProbeNumber = Annotated[int, Path(ge=1, le=999_999_999)]
 Limit = Annotated[int, Query(ge=1, le=200, description="How many at most.")]
 After = Annotated[int, Query(ge=0, le=2**62, description="Only those with a greater id.")]
@@ -144,7 +146,7 @@ def list_events(id: BisectionId, flow: FlowOf, after: After = 0) -> Any:
     responses={**responses(404, 409, 422), **LOG},
 )
 def get_log_by_number(id: BisectionId, number: ProbeNumber, flow: FlowOf) -> Response:
-    return _log(flow, f"{id}.{number}")
+    return _log(flow.log(f"{id}.{number}"))
 
 
 @router.get(
@@ -166,7 +168,18 @@ def get_probe(id: ProbeId, flow: FlowOf) -> Any:
     responses={**responses(404, 409, 422), **LOG},
 )
 def get_log(id: ProbeId, flow: FlowOf) -> Response:
-    return _log(flow, id)
+    return _log(flow.log(id))
+
+
+@router.get(
+    "/builds/{key}/log",
+    operation_id="getBuildLog",
+    summary="The log of the build of a wheel",
+    response_class=StreamingResponse,
+    responses={**responses(404, 409, 422), **LOG},
+)
+def get_build_log(key: BuildKey, flow: FlowOf) -> Response:
+    return _log(flow.build_log(key))
 
 
 @router.get(
@@ -180,8 +193,8 @@ def list_nodes(flow: FlowOf) -> Any:
     return {"items": [render.node(each) for each in flow.nodes()]}
 
 
-def _log(flow: Flow, probe_id: str) -> Response:
+def _log(found: LogStream) -> Response:
     """The first piece is read before anything is sent, so that a missing file is a 404 and not a broken answer."""
-    pieces: Iterator[bytes] = iter(flow.log(probe_id).pieces)
+    pieces: Iterator[bytes] = iter(found.pieces)
     first = next(pieces, b"")
     return StreamingResponse(chain([first], pieces), media_type="text/plain; charset=utf-8")
