@@ -34,6 +34,10 @@ _SAID = {
 }
 
 
+#: What requests call it.
+_IN_A_REQUEST = {"build": "build_command", "overlay": "overlay_command"}
+
+
 class _Loader(yaml.SafeLoader):
     """A date stays the text that it is."""
 
@@ -143,6 +147,8 @@ def _refuse_unknown_keys(source: Source) -> None:
         *outer, key = way
         known = _KEYS.get(tuple(_EACH if isinstance(part, int) else part for part in outer))
         if known is not None and isinstance(key, str) and key not in known:
+            if len(way) == 1 and key in _IN_A_REQUEST:
+                raise source.error(way, f"unknown key {key!r}; in a recipe it is called {_IN_A_REQUEST[key]}")
             near = difflib.get_close_matches(key.lower().replace("-", "_"), sorted(known), n=1)
             advice = f"did you mean {near[0]!r}?" if near else f"known here are {', '.join(sorted(known))}"
             raise source.error(way, f"unknown key {key!r}; {advice}")
@@ -150,4 +156,6 @@ def _refuse_unknown_keys(source: Source) -> None:
 
 def _said(loc: Way, kind: str, message: str) -> str:
     name = ".".join(str(part) for part in loc if part != "[key]")
+    if name == "build_timeout_s":
+        return f"{name} is no number; write seconds, like 7200"
     return f"{name} {_SAID[kind]}" if kind in _SAID else f"{name}: {message[:1].lower()}{message[1:]}"

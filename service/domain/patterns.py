@@ -79,7 +79,7 @@ def _check(index: int, line: str) -> None:
     elif line.startswith("#"):
         wrong = "is a comment in .gitignore", "write \\# for a name that begins with #"
     elif ".." in parts or _OF_A_MACHINE.match(body):
-        wrong = "leads out of the repository", "write a path from the repository's root, without / before it"
+        wrong = "leads out of the repository", "write where it lies in the repository, like csrc/** or /setup.py"
     elif "." in parts or "//" in body:
         wrong = "can match nothing", "write a path from the repository's root like csrc/**, without ./ and //"
     elif line.startswith("!") and line.endswith("/"):

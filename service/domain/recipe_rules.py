@@ -56,7 +56,7 @@ def _needs(recipe: Recipe) -> Iterator[Flaw]:
 
 def _values(recipe: Recipe) -> Iterator[Flaw]:
     if not 0 < recipe.build_timeout_s < LONGEST_BUILD_S:
-        value, advice = str(recipe.build_timeout_s), "write seconds, less than 30 days of them"
+        value, advice = str(recipe.build_timeout_s), "write seconds, like 7200, less than 30 days of them"
         yield Flaw(("build_timeout_s",), f"build_timeout_s: {value} is no time to build in", value, advice)
     if recipe.package is not None and not _PACKAGE.fullmatch(recipe.package):
         advice = "write the name in the project's metadata, like vllm or my-project"
