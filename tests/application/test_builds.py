@@ -108,7 +108,7 @@ def test_native_builds_are_as_many_as_the_native_trees_among_the_probed_commits(
             assert native_tree(native, order.base.source.sha) == native_tree(native, order.source.sha)
 
 
-@pytest.mark.parametrize("first_bad", range(1, 24))
+@pytest.mark.parametrize("first_bad", [1, 5, 6, 12, 17, 18, 23])
 def test_the_answer_is_the_same_wherever_it_lies(native: World, first_bad: int) -> None:
     id = begun(native).id
     native.workers.work(native.flow, native.truth(first_bad))
