@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from worker.build import core_metadata
+from worker.build.build_code import BuildCode
 from worker.build.project import Project, changed_fields
 from worker.build.sources_of_wheel import Origins, origins
 from worker.build.trees import Tree
@@ -32,6 +33,11 @@ class Comparison:
     @cached_property
     def taken(self) -> Mapping[str, str]:
         return self.origins.taken()
+
+    @cached_property
+    def code(self) -> BuildCode:
+        """What the build runs."""
+        return BuildCode(self.before, self.after.tree, self.taken)
 
     @cached_property
     def fields(self) -> frozenset[str]:

@@ -94,7 +94,12 @@ def with_fields(
     order = _ORDERS.get(backend, _USUAL).lower().split()
     for field in sorted(set(changed) - POINTS):
         for header in HEADERS[field]:
-            pairs = _pairs(field, header, before, after, backend)
+            try:
+                pairs = _pairs(field, header, before, after, backend)
+            except (ValueError, TypeError, RecursionError) as error:
+                raise CannotOverlay(
+                    f"project.{field} of pyproject.toml is not understood: {str(error)[:200]}"
+                ) from error
             lines = _replaced(lines, header, pairs, order, is_known=backend in _ORDERS)
     return lines
 
@@ -244,7 +249,7 @@ def renamed_version(spelled: str, before: str, after: str) -> str:
     """The version as the names of the wheel and its folders have it. Errors: CannotOverlay."""
     try:
         ways = [(str(Version(before)), str(Version(after))), (before, after)]
-    except InvalidVersion as error:
+    except ValueError as error:
         raise CannotOverlay(f"project.version of pyproject.toml: {error}") from error
     new = next((new for old, new in ways if old.replace("-", "_") == spelled), None)
     if new is None or not re.fullmatch(r"[A-Za-z0-9.+!_]+", new.replace("-", "_")):

@@ -16,7 +16,7 @@ from worker.build import core_metadata, record
 from worker.build.additions import Additions
 from worker.build.comparison import Comparison
 from worker.build.impossible import CannotOverlay
-from worker.build.project import Project
+from worker.build.project import Project, puts
 from worker.build.trees import Tree, read_tree
 from worker.build.unchanged import check
 from worker.build.wheel_files import Member, WheelFile, opened, write
@@ -92,11 +92,20 @@ class _Replay:
                 found[member] = self.after.read(path)
         for member, paths in self.it.origins.copied.items():
             differing = [path for path in paths if self.it.differs(path)]
-            if differing and (len(paths) > 1 or paths[0] not in self.after.files):
+            if differing and (
+                len(paths) > 1 or paths[0] not in self.after.files or not self._is_copied(member, paths[0])
+            ):
                 raise CannotOverlay(f"{differing[0]} changed, and {member} of the base wheel may be a copy of it")
             if differing:
                 found[member] = self.after.read(paths[0])
         return found
+
+    def _is_copied(self, member: str, path: str) -> bool:
+        """Whether it has the file's content not by chance: by the file's name, or by a table that says so."""
+        named = member.rpartition("/")[2] == path.rpartition("/")[2]
+        is_info = member.startswith(f"{self.wheel.info}/")
+        by_code = self.it.code.words.names(path) or self.it.code.native.names(path)
+        return (named and (is_info or not by_code)) or puts(self.it.before.tools, path, member)
 
     def _gone(self) -> set[str]:
         gone = {member for member, path in self.it.origins.sourced.items() if path not in self.after.files}

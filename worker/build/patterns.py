@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterator, Mapping
 
-from worker.build.project import Project, strings
+from worker.build.project import Project, strings, under
 from worker.build.trees import kind
 
 _TEXTS = ("setup.py", "setup.cfg", "MANIFEST.in")
@@ -15,7 +14,7 @@ _LEAVING_OUT = ("exclude", "recursive-exclude", "global-exclude", "prune")
 
 def may_leave_out(path: str, project: Project) -> str | None:
     """The pattern that may, in the broadest reading: names, folders, dotted names."""
-    patterns = [pattern for found in _under(project.tools, "exclude") for pattern in strings(found)]
+    patterns = [pattern for found in under(project.tools, "exclude") for pattern in strings(found)]
     if "MANIFEST.in" in project.tree.files:
         lines = project.tree.read("MANIFEST.in").decode("utf-8", "replace").splitlines()
         words = [line.split() for line in lines]
@@ -31,20 +30,10 @@ def reaches(path: str, project: Project) -> bool:
         return any(all_of_it.search(text) for text in [*strings(project.tools), *texts])
     if project.backend == "hatchling":
         hatch = project.tools.get("hatch", {})
-        named = [each for name in ("packages", "only-include", "include") for each in _under(hatch, name)]
+        named = [each for name in ("packages", "only-include", "include") for each in under(hatch, name)]
         patterns = [pattern for each in named for pattern in strings(each)]
         return not patterns or any(_is_in(path, pattern) for pattern in patterns)
     return True
-
-
-def _under(table: object, word: str) -> Iterator[object]:
-    """The values of all keys with this name; of all that hold it, where it is about leaving out."""
-    if isinstance(table, Mapping):
-        for name, value in table.items():
-            if name == word or (word == "exclude" and word in name):
-                yield value
-            else:
-                yield from _under(value, word)
 
 
 def _matches(path: str, pattern: str) -> bool:

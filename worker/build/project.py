@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -11,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from worker.build.impossible import CannotOverlay
-from worker.build.trees import Tree, below
+from worker.build.trees import Tree
 
 PYPROJECT = "pyproject.toml"
 #: Files beside it that steer a build: a change of them can change anything.
@@ -22,9 +21,9 @@ STEERING = (
 #: Tables of tools that have no part in builds; of all others a change counts.
 APART = frozenset(
     """
-    bandit basedpyright black bumpversion bumpver cibuildwheel codespell commitizen coverage deptry flake8
-    importlinter interrogate isort mypy nox pixi poe poethepoet pydocstyle pylint pyrefly pyright pytest
-    pytest-enabler refurb repo-review ruff semantic_release taskipy towncrier tox ty typos vulture yapf
+    bandit basedpyright black bumpver bumpversion codespell commitizen coverage deptry flake8 importlinter interrogate
+    isort mypy pydocstyle pylint pyrefly pyright pytest pytest-enabler refurb repo-review ruff semantic_release
+    towncrier ty typos vulture yapf
     """.split()  # noqa: SIM905 (a list of so many is not read)
 )
 #: Fields of [project] whose lines in the metadata are known.
@@ -32,9 +31,13 @@ REWRITTEN = frozenset(
     {"version", "description", "dependencies", "requires-python", "classifiers", "urls", "keywords"}
     | {"authors", "maintainers", "scripts", "gui-scripts", "entry-points"}
 )
-_LICENCES = ("LICEN[CS]E*", "COPYING*", "NOTICE*", "AUTHORS*")
-_IGNORES = (".gitignore", ".hgignore")
-_VERSION_LINE = re.compile(rb"^\s*(?:__)?version(?:__)?(?:_tuple)?\b.*$", re.IGNORECASE | re.MULTILINE)
+#: A longer pyproject.toml, or one with more dots in a line, is not parsed: nested keys take quadratic time.
+_TOML_BYTES, _TOML_DOTS = 64 * 1024, 200
+_VERSION_LINE = re.compile(rb"^[ \t]*(?:__)?version(?:__)?(?:_tuple)?\b.*$", re.IGNORECASE | re.MULTILINE)
+_PLAIN = re.compile(rb"""\w+[ \t]*(?::[ \t]*[\w.\[\]]+[ \t]*)?=[ \t]*(["'])[^"'\\]*\1[ \t]*(?:#.*)?\r?""")
+#: Keys of tables of tools by which a version is more than the plain text that stands in a file.
+_COMPUTING = frozenset({"pattern", "regex", "expression", "getter"})
+_PLAIN_SOURCES = (None, "regex", "file")
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,13 @@ class Project:
     def toml(self) -> Mapping[str, Any]:
         if PYPROJECT not in self.tree.files:
             return {}
+        text = self.tree.read(PYPROJECT)
+        if len(text) > _TOML_BYTES or max(line.count(b".") for line in text.split(b"\n")) > _TOML_DOTS:
+            raise CannotOverlay(
+                f"{PYPROJECT} is not read: it is too large, or has a line of more than {_TOML_DOTS} dots"
+            )
         try:
-            return tomllib.loads(self.tree.read(PYPROJECT).decode("utf-8"))
+            return tomllib.loads(text.decode("utf-8"))
         except (ValueError, RecursionError) as error:
             raise CannotOverlay(f"{PYPROJECT} cannot be read: {str(error)[:200]}") from error
 
@@ -69,6 +77,42 @@ class Project:
         """Tables that a build may read."""
         apart = APART if self.backend == "uv_build" else APART | {"uv"}
         return {name: table for name, table in _table(self.toml, "tool").items() if name not in apart}
+
+    @property
+    def computes(self) -> bool:
+        """Whether metadata may be more than what stands in pyproject.toml."""
+        return bool(self.table.get("dynamic")) or not self.table
+
+    @cached_property
+    def named(self) -> frozenset[str]:
+        """All names in tables that a build may read; flit reads the module that has the project's name."""
+        module = re.sub(r"[-.]+", "_", str(self.table.get("name", "")))
+        return frozenset(strings(self.tools)) | ({f"{module}.__version__"} if self.backend == "flit_core" else set())
+
+    @cached_property
+    def _modules(self) -> Mapping[str, str]:
+        """By module, the name in it that is read: `pkg.__version__` of src/pkg/__init__.py."""
+        found = {}
+        for name in self.named:
+            module, _, attribute = name.partition(":")[0].rpartition(".") if ":" not in name else name.partition(":")
+            if module:
+                found[module.strip()] = attribute.strip()
+        return found
+
+    def names_module(self, path: str) -> str | None:
+        """The name that the set-up reads of this module, as `__version__`; "" of one that is named as a file."""
+        if path in self.named:
+            return ""
+        parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
+        dotted = (".".join(parts[number:]) for number in range(len(parts)))
+        return next((self._modules[each] for each in dotted if each in self._modules), None)
+
+    @cached_property
+    def reads_plainly(self) -> bool:
+        """Whether a version that is read from a file is the text that stands there."""
+        tables = [each for each in under(self.tools, "version") if isinstance(each, Mapping)]
+        plain = all(not _COMPUTING & {*each} and each.get("source") in _PLAIN_SOURCES for each in tables)
+        return plain and not ("description" in _names(self.table.get("dynamic")) and self.backend == "flit_core")
 
     @property
     def readme(self) -> str | None:
@@ -110,75 +154,35 @@ def changed_fields(before: Project, after: Project) -> frozenset[str]:
     return frozenset(changed)
 
 
-def check_steering(before: Project, after: Project, taken: Mapping[str, str], readme: str | None) -> None:
-    """Errors: CannotOverlay when a file changed that says how wheels are made, or what their metadata are.
-
-    `taken`: paths of which the wheel has the content, `readme`: the one that is its description.
-    """
-    for path in _changed(before.tree, after.tree):
-        if _steers(path, before, taken):
-            raise CannotOverlay(f"{path} changed, which steers the build")
-        if _is_licence(path, before) and (path in before.tree.files) != (path in after.tree.files):
-            raise CannotOverlay(f"{path} was {'removed' if path in before.tree.files else 'added'}")
-        if path == _licence_text(before):
-            raise CannotOverlay(f"{path} changed, whose text is part of the metadata")
-        if path != readme and _gives_metadata(path, before, after, taken):
-            raise CannotOverlay(f"{path} changed, from which the build may take metadata")
-
-
-def _changed(before: Tree, after: Tree) -> Iterator[str]:
-    for path in sorted({*before.files, *after.files} - {PYPROJECT}):
-        if before.sha256(path) != after.sha256(path):
-            yield path
-
-
-def _steers(path: str, project: Project, taken: Mapping[str, str]) -> bool:
-    ignores = project.backend in ("hatchling", "scikit_build_core", "pdm") and path.rpartition("/")[2] in _IGNORES
-    folders = project.system.get("backend-path")
-    own = [str(folder).strip("./") for folder in folders] if isinstance(folders, list) else []
-    within = any(below(path, folder) for folder in own if folder)
-    beside = "" in own and "/" not in path and path.endswith(".py") and path not in taken
-    return path in STEERING or ignores or within or beside
-
-
-def _is_licence(path: str, project: Project) -> bool:
-    named = project.table.get("license-files")
-    patterns = named if isinstance(named, list) else _LICENCES
-    return (bool(named) or "/" not in path) and any(fnmatch.fnmatchcase(path, str(pattern)) for pattern in patterns)
-
-
-def _gives_metadata(path: str, before: Project, after: Project, taken: Mapping[str, str]) -> bool:
-    """Whether the set-up names the file, or the module that it is, and what it gives may have changed."""
-    dynamic = before.table.get("dynamic")
-    names = set(strings(before.tools))
-    module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-    if path in names and path in taken and before.table and not dynamic:
-        return False
-    if path in names or (dynamic and any(_names_module(name, module) for name in names)):
-        lines = _version_lines(path, before.tree)
-        return not (path in taken and lines and lines == _version_lines(path, after.tree))
-    if before.table and not dynamic:
-        return False
-    if path in taken and path.endswith(".py"):
-        return _is_told(path, before) and _version_lines(path, before.tree) != _version_lines(path, after.tree)
-    return "requirements" in path.lower() or _is_told(path, before)
-
-
-def _is_told(path: str, project: Project) -> bool:
-    """Whether setup.py or setup.cfg names a file like this."""
-    files = project.tree.files
-    text = b"".join(project.tree.read(name) for name in ("setup.py", "setup.cfg") if name in files)
-    return path.rpartition("/")[2].encode() in text
-
-
-def _names_module(name: str, module: str) -> bool:
-    """`pkg.__version__` names src/pkg/__init__.py."""
-    outer = name.rpartition(".")[0]
-    return bool(outer) and (module == outer or module.endswith(f".{outer}"))
-
-
-def _version_lines(path: str, tree: Tree) -> list[bytes]:
+def version_lines(path: str, tree: Tree) -> list[bytes]:
     return _VERSION_LINE.findall(tree.read(path)) if path in tree.files else []
+
+
+def is_plain(line: bytes) -> bool:
+    """Whether the line gives a name a text that stands there."""
+    return _PLAIN.fullmatch(line) is not None
+
+
+def has_plain_version(path: str, tree: Tree) -> bool:
+    lines = version_lines(path, tree)
+    return bool(lines) and all(is_plain(line) for line in lines)
+
+
+def under(table: object, word: str) -> Iterator[object]:
+    """The values of all keys with this name; of all that hold it, where it is about leaving out."""
+    if isinstance(table, Mapping):
+        for name, value in table.items():
+            if name == word or (word == "exclude" and word in name):
+                yield value
+            else:
+                yield from under(value, word)
+
+
+def puts(table: object, path: str, member: str) -> bool:
+    """Whether a table of files and their places in the wheel has these two."""
+    if not isinstance(table, Mapping):
+        return False
+    return table.get(path) == member or any(puts(each, path, member) for each in table.values())
 
 
 def strings(value: object) -> Iterator[str]:
@@ -198,10 +202,9 @@ def _table(parent: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
+def _names(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
-
-
-def _licence_text(project: Project) -> str | None:
-    licence = project.table.get("license")
-    return _text(licence.get("file")) if isinstance(licence, Mapping) else None

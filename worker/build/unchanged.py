@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from worker.build.additions import check_packages
 from worker.build.comparison import Comparison
 from worker.build.impossible import CannotOverlay
-from worker.build.project import check_steering
+from worker.build.project import PYPROJECT
 from worker.build.sources_of_wheel import Origins
+from worker.build.steering import check_steering
+from worker.build.trees import kind
 
 #: A generated file of at most this many bytes is searched for what it may record of its commit.
 _STAMP_BYTES = 1024 * 1024
@@ -18,6 +20,10 @@ _STAMP_BYTES = 1024 * 1024
 _VERSION_BYTES = 64 * 1024 * 1024
 #: As many digits of a commit's SHA as tools write at least.
 _SHORT = 7
+#: What compilers make. Of bytecode the name says of which file it is.
+_COMPILED = (".so", ".pyd", ".dll", ".dylib", ".a", ".lib", ".o", ".pyc", ".exe", ".cubin", ".hsaco", ".ptx")
+#: How tools call what they make of a file.
+_MAKERS = re.compile(r"_(pb2|pb2_grpc|grpc|generated|capnp|thrift|parser|lexer|ui|rc)$")
 
 
 def check(it: Comparison) -> None:
@@ -27,7 +33,7 @@ def check(it: Comparison) -> None:
         raise CannotOverlay("the base wheel has no RECORD")
     if signed := names & {f"{info}/RECORD.jws", f"{info}/RECORD.p7s"}:
         raise CannotOverlay(f"the base wheel is signed by {min(signed)}")
-    check_steering(it.before, it.after, it.taken, it.readme)
+    check_steering(it.code, it.readme)
     check_packages(it.before.tree, it.after.tree, it.taken)
     for member, path in it.origins.stamped.items():
         if it.differs(path):
@@ -49,19 +55,58 @@ def _check_description(it: Comparison) -> None:
 
 
 def _check_made(it: Comparison) -> None:
-    """What was made of a file that changed: bytecode, or a file of the same name with another suffix."""
+    """What was made of a file that changed: it lies beside it under its name, or the build's code names both."""
     stems: dict[str, list[str]] = defaultdict(list)
     for member in sorted(it.origins.made):
         stems[_stem(member)].append(member)
-    for path in sorted(it.before.tree.files):
-        for made in stems.get(_stem(path), []) if it.differs(path) else []:
+    generated = _generated(it)
+    for path in _changed(it):
+        for made in _candidates(path, stems):
             beside = path.rpartition("/")[0] in set(_folders(made, it.origins))
-            if beside and (path not in it.taken or made.endswith(".pyc")):
+            if beside or made in generated:
                 raise CannotOverlay(f"{path} changed, of which the build may have made {made}")
+        if generated and path != it.readme and _is_read(path, it):
+            raise CannotOverlay(f"{path} changed, which the build names, and may have made {generated[0]} of")
+        if path in it.taken and _is_filled(path, it):
+            raise CannotOverlay(f"{path} changed, which the build names, and may change on its way into the wheel")
+
+
+def _changed(it: Comparison) -> Iterator[str]:
+    paths = sorted({*it.before.tree.files, *it.after.tree.files} - {PYPROJECT})
+    return (path for path in paths if it.differs(path))
+
+
+def _generated(it: Comparison) -> list[str]:
+    """Members that the build wrote, but for those that say what the wheel is and those that compilers make."""
+    inner = (name for name in sorted(it.origins.made) if not name.startswith(f"{it.wheel.info}/"))
+    return [name for name in inner if not name.endswith(_COMPILED) and ".so." not in name]
+
+
+def _is_read(path: str, it: Comparison) -> bool:
+    """Whether what makes files names this one, or all of its kind."""
+    texts = (it.code.words, it.code.native)
+    if path in it.before.named or any(words.names(path) for words in texts):
+        return True
+    by_folder = any(not it.code.apart(path).isdisjoint(words.folders) for words in texts)
+    return kind(path) != ".py" and (by_folder or any(words.has_suffix(path) for words in texts))
+
+
+def _is_filled(path: str, it: Comparison) -> bool:
+    """What is in the wheel as it lies in the tree may be so by chance: nothing was there to be filled in."""
+    member = it.taken[path]
+    inside = not member.startswith(f"{it.wheel.info}/") and path != it.readme
+    return inside and it.code.customises and it.code.names(path) and not path.endswith(".py")
+
+
+def _candidates(path: str, stems: Mapping[str, list[str]]) -> list[str]:
+    found = list(stems.get(_stem(path), []))
+    if kind(path) != ".py":
+        found += stems.get(f"_{_stem(path)}", [])
+    return found if _stem(path) else []
 
 
 def _stem(path: str) -> str:
-    return re.sub(r"_(pb2|pb2_grpc)$", "", path.rpartition("/")[2].partition(".")[0])
+    return _MAKERS.sub("", path.rpartition("/")[2].partition(".")[0])
 
 
 def _folders(member: str, origins: Origins) -> Iterator[str]:
