@@ -295,6 +295,14 @@ def test_a_file_that_records_another_commit_is_not_believed_whatever_the_version
     assert "in tinypkg/_version.py" in not_believed(order, "1.0", content)
 
 
+def test_one_commit_among_several_that_a_wheel_records_is_not_enough(order: Try) -> None:
+    """Such as that of its parent."""
+    version = "1.0+gfffffff"
+    content = wheel_of(version, {"tinypkg/build_info.py": f'commit = "fffffffaa"\nbase_commit = "{order.sha}"\n'})
+    said = refused(order(order.server.put(f"/{order.sha}/{name_of(version)}".replace("+", "%2B"), content)))
+    assert "another commit, fffffff" in said
+
+
 def test_a_release_says_nothing_about_its_commit(order: Try) -> None:
     """Its version is that of pyproject.toml, which hundreds of commits have."""
     note = refused(order(order.server.put(f"/latest/{name_of('1.0')}", wheel_of("1.0"))))

@@ -14,8 +14,8 @@ from installer.sources import WheelFile
 from mousebender import simple
 from packaging import tags
 from packaging.tags import Tag
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
-from packaging.version import InvalidVersion, Version
+from packaging.utils import canonicalize_name, parse_wheel_filename
+from packaging.version import Version
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from worker.build import wheels
@@ -116,7 +116,7 @@ def _best(files: Iterable[_File], wanted: Wanted, url: str) -> _File:
     ranks = {tag: number for number, tag in enumerate(wanted.tags)}
     found = []
     for file in files:
-        with suppress(InvalidWheelFilename):
+        with suppress(ValueError):
             name, version, _, of = parse_wheel_filename(file.filename)
             rank = min((ranks[tag] for tag in of if tag in ranks), default=None)
             if rank is not None and _same(name, wanted.package):
@@ -161,7 +161,7 @@ def _check_record(wheel: Path) -> None:
     try:
         with WheelFile.open(wheel) as source:
             source.validate_record()
-    except (ValueError, BadZipFile) as error:
+    except (ValueError, TypeError, BadZipFile) as error:
         raise _NotBelieved(f"{wheel.name} is not what its RECORD says: {str(error)[:300]}") from error
 
 
@@ -170,12 +170,11 @@ def _believed(it: Recorded, wanted: Wanted, *, names_commit: bool) -> str:
     if wanted.package is not None and not _same(canonicalize_name(it.name), wanted.package):
         raise _NotBelieved(f"the wheel is of {it.name}, not of {wanted.package}")
     for commit, where in it.commits:
-        if wanted.sha.startswith(commit):
-            return where
-    if it.commits:
-        commit, where = it.commits[0]
-        raise _NotBelieved(f"a wheel of {it.name} records another commit, {commit}, in {where}")
-    with suppress(InvalidVersion):
+        if not wanted.sha.startswith(commit):
+            raise _NotBelieved(f"a wheel of {it.name} records another commit, {commit}, in {where}")
+    for _, where in it.commits:
+        return where
+    with suppress(ValueError):  # of no version, or of one with thousands of digits
         if names_commit and wanted.version and Version(wanted.version).public == it.version.public:
             return f"its address, and its version {it.version}, which is that of pyproject.toml"
     raise _NotBelieved(f"a wheel of {it.name} {it.version} does not record its commit")

@@ -10,14 +10,15 @@ from email.parser import HeaderParser
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 _HEX = re.compile(r"g?([0-9a-f]{7,40})")
 #: What setuptools-scm adds for a tree that was changed: a date, not a commit.
 _DAY = re.compile(r"d?\d{8}")
 _MEMBER = re.compile(r"[^/]+/(?:[^/]+/)?_?\w*(?:version|commit|revision|build_?info|git)\w*\.(?:py|json|txt)")
 _ASSIGNED = re.compile(
-    r"""\b\w*(?:commit|revision|git|sha)\w*["']?\s*(?::[^=\n"']*)?[=:]\s*(?:\w+\s*=\s*)*["']g?([0-9a-f]{7,40})["']""",
+    r"""(?:commit|revision|git|sha)\w{0,60}["']?\s{0,9}(?::[^=\n"']{0,200})?[=:]\s{0,99}(?:\w{1,60}\s{0,9}=\s{0,9}){0,9}"""
+    r"""["']g?([0-9a-f]{7,40})["']""",
     re.IGNORECASE,
 )
 _MEMBER_BYTES = 256 * 1024
@@ -53,7 +54,7 @@ def _identity(archive: zipfile.ZipFile) -> tuple[str, Version]:
     headers = HeaderParser().parsestr(archive.read(metadata[0]).decode("utf-8", "replace"))
     try:
         name, version = str(headers["Name"]), Version(str(headers["Version"]))
-    except InvalidVersion as error:
+    except ValueError as error:
         raise Unreadable(f"its METADATA is of no version: {error}") from error
     folder = metadata[0].partition(".dist-info/")[0]
     if canonicalize_name(folder.rpartition("-")[0]) != canonicalize_name(name):

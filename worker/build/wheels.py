@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from worker.build.wheel_files import DAMAGED, raw
 from worker.errors import fault_of
@@ -51,7 +51,7 @@ def check_name(name: str, package: str | None = None) -> None:
     """Errors: NoWheel."""
     try:
         found, *_ = parse_wheel_filename(name)
-    except InvalidWheelFilename as error:
+    except ValueError as error:
         raise NoWheel(f"{name!r} is no name of a wheel: {error}") from error
     if "/" in name or "\\" in name or "\0" in name:
         raise NoWheel(f"{name!r} is no name of a wheel: it has a sign of a path")
