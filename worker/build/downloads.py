@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -96,6 +97,9 @@ class Downloads:
 @contextlib.contextmanager
 def downloads(stop: Stop, seconds: float) -> Iterator[Downloads]:
     """Proxies and certificates are those that the node's environment names, as httpx reads them."""
+    for library in ("httpx", "httpcore"):
+        # They log each address, with the passwords and tokens of indexes, at the level that workers log at.
+        logging.getLogger(library).setLevel(logging.WARNING)
     with httpx.Client(timeout=TIMEOUT, follow_redirects=True, max_redirects=5, headers=_WHO) as client:
         yield Downloads(client, stop, time.monotonic() + seconds)
 
