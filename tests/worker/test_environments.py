@@ -385,6 +385,17 @@ def test_a_wheel_that_needs_nothing_needs_no_environment(case: Case) -> None:
     assert case.kept() == [] and case.index.asked == []
 
 
+@pytest.mark.parametrize(
+    "requirement",
+    ["dep; 'x' in extras", "dep; 'x' in dependency_groups", f"dep; python_version > '{'1' * 5000}'", "dep; x", "???"],
+)
+def test_a_requirement_that_cannot_be_understood_is_the_commits_own(process_case: Case, requirement: str) -> None:
+    """The installer says what it is, and nothing is prepared."""
+    result = process_case.probe("true", [requirement])
+    assert result.fault is None and result.outcome.ended_in in ("install", "script")
+    assert process_case.kept() == []
+
+
 def test_without_a_network_for_them_dependencies_are_the_sandboxs_own(process_case: Case) -> None:
     # The Python that bubblewrap shows has pip, and the run's outcome tells its version.
     outcome = process_case.outcome("pip --version", ["pip"], dependencies={"network": "none"})

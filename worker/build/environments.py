@@ -13,9 +13,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Protocol
 
+from packaging.markers import UndefinedEnvironmentName
 from packaging.metadata import parse_email
 from packaging.requirements import InvalidRequirement, Requirement
 
+from worker.build.wheel_files import DAMAGED
 from worker.errors import fault_of
 
 #: Longer metadata is not read.
@@ -70,7 +72,7 @@ def requirements(wheel: Path, python: str | None) -> tuple[Requirement, ...] | N
             return None
         found = [Requirement(line) for line in parse_email(text)[0].get("requires_dist", [])]
         return tuple(sorted({each for each in found if _applies(each, python)}, key=str))
-    except (OSError, StopIteration, zipfile.BadZipFile, InvalidRequirement, NotImplementedError, ValueError):
+    except (OSError, StopIteration, *DAMAGED, InvalidRequirement, UndefinedEnvironmentName, RecursionError):
         return None
 
 
