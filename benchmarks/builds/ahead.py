@@ -32,11 +32,12 @@ def run(example: Example, root: Path, port: int, build_s: float, run_s: float) -
     ):
         with service(root / f"ahead-{len(seconds)}", port, builders, ahead) as client:
             report = bisect(client, example, env=env, **change)
+            builds = client.builds(report.id)
         seconds.append(took_s(report))
-        found = report.wheels
+        made = [sum(build.origin == origin for build in builds) for origin in ("built", "overlay")]
         print(
-            f"{name}: {seconds[-1]:.1f} s, {report.probes_done} probes, {found.built} built in full, "
-            f"{found.overlay} overlays, {found.ahead} of all for nothing"
+            f"{name}: {seconds[-1]:.1f} s, {report.probes_done} probes, {made[0]} native builds, {made[1]} overlays, "
+            f"{report.wheels.ahead} of all wanted by no probe"
         )
     full, shared, one, three = seconds
     print(

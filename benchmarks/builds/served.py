@@ -27,7 +27,7 @@ def run(root: Path, port: int, places: Sequence[int]) -> None:
         compiled.append(_compiled(builds))
         print(
             f"first bad at {place}: {report.probes_done} probes with both ends of {len(probed)} native keys, "
-            f"{compiled[-1]} native builds, {report.wheels.ahead} wheels ahead for nothing, {took_s(report):.1f} s"
+            f"{compiled[-1]} native builds, {report.wheels.ahead} wheels that no probe wanted, {took_s(report):.1f} s"
         )
     print(f"native builds of whole bisections: {sum(compiled) / len(compiled):.2f} in the mean of {len(compiled)}")
     _two_at_once(root, port, places[-1])

@@ -21,7 +21,8 @@ class Proof:
 
 @dataclass(frozen=True)
 class Wheels:
-    """How many came about in each way for this bisection, `ahead` of them for nothing; `reused`: were there already."""
+    """How many came about in each way for this bisection; `reused`: were there already; `ahead`: were made while
+    builders were idle, and no probe has wanted them."""
 
     built: int = 0
     overlay: int = 0
@@ -91,7 +92,7 @@ def report(
 
 def wheels_of(bisection: Bisection, builds: Sequence[Build]) -> Wheels:
     own = [b for b in builds if b.bisection_id == bisection.id and b.queued_at >= bisection.created_at]
-    count = Counter(str(build.origin) for build in own if build.origin is not None)
+    count = Counter(str(build.origin) for build in own if build.origin is not None and not build.ahead)
     failed = sum(build.state is BuildState.FAILED for build in own)
     unused = sum(build.ahead and build.origin is not None for build in own)
     return Wheels(count["built"], count["overlay"], count["prebuilt"], failed, len(builds) - len(own), unused)

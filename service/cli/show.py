@@ -201,7 +201,7 @@ def _wheels(report: ReportView) -> str:
         (found.reused, "there already"),
     ]
     told = ", ".join(f"{count} {way}" for count, way in ways if count)
-    return told + (f"; {found.ahead} of them ahead, for nothing" if found.ahead else "")
+    return told + (f"; {found.ahead} more while builders were idle" if found.ahead else "")
 
 
 def _style(state: BisectionState) -> str:

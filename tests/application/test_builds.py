@@ -14,9 +14,11 @@ from service.application import evict
 from service.application.forecast import Forecast, worth_building
 from service.application.keys import Keys
 from service.application.ports import Kept, StoreBusy
+from service.application.report import Wheels
 from service.application.submit import Submission
 from service.domain.bisection import Bisection, Builder, FailureIn, Node, Origin, Probe
-from service.domain.evidence import Fault, Outcome, Verdict
+from service.domain.errors import NotFound
+from service.domain.evidence import Fault, Log, Outcome, Verdict
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 from service.domain.recipe import Deps, Fixup, Recipe
 from service.domain.results import BuildReport, ProbeReport, SurveyReport, WheelFacts
@@ -491,6 +493,30 @@ def test_the_wheels_used_longest_ago_go_first_and_no_more_than_must() -> None:
     assert [wheel.key for wheel in evict.surplus(kept, 149)] == ["a", "c"]
     assert [wheel.key for wheel in evict.surplus(kept, 10)] == ["a", "c", "d"]
     assert evict.surplus(kept, 200) == ()
+
+
+def test_a_report_counts_wheels_by_how_they_came_about(native: World) -> None:
+    first = begun(native).id
+    native.workers.build(native.flow, failure=UNCOMPILED)
+    assert native.flow.report(first).wheels == Wheels(failed=1)
+    second = begun(native).id
+    native.workers.work(native.flow, native.truth(14))
+    told = native.flow.report(second).wheels
+    used = {probe.build_key for probe in native.flow.probes(second)}
+    assert told.built + told.overlay + told.reused == len(used)
+    natives = {native_tree(native, probe.sha) for probe in native.flow.probes(second)}
+    assert (told.built, told.reused) == (len(natives) - 1, 1), "the good end was asked for by the first already"
+
+
+def test_the_log_of_a_build_is_that_of_its_last_attempt(native: World) -> None:
+    begun(native)
+    order = native.workers.build(native.flow, failure=replace(UNCOMPILED), log=Log("logs/x.1.log", 5))
+    place = Path(native.flow.ports.artifacts._root) / "logs"  # noqa: SLF001
+    place.mkdir(parents=True)
+    (place / "x.1.log").write_bytes(b"said\n")
+    assert b"".join(native.flow.build_log(order.key).pieces) == b"said\n"
+    with pytest.raises(NotFound):
+        native.flow.build_log("none")
 
 
 def test_a_build_tells_how_its_wheel_came_about(native: World) -> None:

@@ -241,7 +241,7 @@ class WheelsView(View):
     prebuilt: int = 0
     failed: int = Field(default=0, description="Commits that do not build.")
     reused: int = Field(default=0, description="Were there already, or were made for another bisection.")
-    ahead: int = Field(default=0, description="Of those that were made, how many ahead of a probe, for nothing.")
+    ahead: int = Field(default=0, description="Made while builders were idle, and wanted by no probe.")
 
 
 class DriftView(View):
