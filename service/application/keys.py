@@ -154,7 +154,8 @@ def _told(text: bytes) -> list[object] | None:
         return None
     try:
         document = tomllib.loads(text.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+    except ValueError:
+        # No TOML, no UTF-8, or a number too long to be read.
         return None
     tool, project = document.pop("tool", {}), document.pop("project", {})
     if not isinstance(tool, dict) or not isinstance(project, dict):

@@ -99,6 +99,7 @@ def test_a_projects_own_way_to_overlays_reads_settings_itself(tmp_path: Path) ->
         b"project = 1",
         b"x = " + b"[" * 5000,
         b"\xff",
+        b"x = " + b"1" * 5000,
         b"a." * 40_000 + b"b = 1",
         b"x = 1\n" * 20_000,
     ],
