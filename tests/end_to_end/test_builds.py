@@ -38,7 +38,8 @@ def test_native_code_is_compiled_once_for_two_bisections_at_once(service: Servic
     reports = [service.ended(id, 240) for id in ids]
     assert [report.first_bad for report in reports] == [(short.first_bad,)] * 2
     found = {build.key: build for id in ids for build in builds(service, id)}
-    assert {build.state for build in found.values() if not build.ahead} == {BuildState.BUILT}
+    # One that two probes at once made worthless may have been cancelled.
+    assert {build.state for build in found.values()} <= {BuildState.BUILT, BuildState.CANCELLED}
     natives = compiled(tuple(found.values()))
     assert set(natives.values()) == {1}
     assert set(natives) == {build.native_key for build in found.values() if build.origin is not None}

@@ -103,3 +103,8 @@ def test_an_index_that_cannot_be_reached_is_the_nodes_fault(
     assert result.failure is None and result.fault is not None, result
     assert result.fault.kind == "registry" and result.fault.advice
     assert "the build could not reach what it needs: " in result.fault.message
+
+
+def test_a_cache_that_the_node_was_too_busy_to_start_is_the_nodes_fault(process_bench: Bench) -> None:
+    result = process_bench.build("echo 'sccache: error: Timed out waiting for server startup'; exit 2")
+    assert result.fault is not None and result.fault.kind == "compiler-cache"

@@ -107,12 +107,16 @@ def _check(run: Run, timeout_s: float) -> None:
         if observe.out_of_space(text):
             raise NodeFault("disk-full", "no space left on the node while building", "Free space in work_dir.")
         text.seek(0)
+        slow_cache = observe.first_with(text, "sccache: error: Timed out waiting for server")
+        text.seek(0)
         away = observe.unreachable(text)
     if run.ran.out_of_memory:
         raise NodeFault("out-of-memory", "the build was killed for memory", "Allow it more memory, or fewer jobs.")
     if run.overdue or (run.inside is not None and run.inside.timed_out):
         message = f"the build took longer than {timeout_s:.0f} s"
         raise NodeFault("build-timeout", message, "Allow it more time, or use a faster node.")
+    if slow_cache is not None:
+        raise NodeFault("compiler-cache", "sccache did not start in its time", "The node may be too busy.")
     if away is not None:
         message = f"the build could not reach what it needs: {away}"
         raise NodeFault("registry", message, "See whether it is up, and whether the recipe's build_network allows it.")
