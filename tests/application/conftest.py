@@ -90,3 +90,15 @@ def world(database_url: str, tmp_path: Path) -> World:
         policy=Policy(frozenset(SandboxKind), SandboxKind.PROCESS),
     )
     return World(Flow(ports), workers, clock, repository, shas)
+
+
+@pytest.fixture
+def native(world: World, tmp_path: Path) -> World:
+    """The same on the repository of tests/application/native.py."""
+    # It knows the World, which is made here.
+    from tests.application.native import RECIPE, commit
+
+    path = tmp_path / "native"
+    shas = build_repository(path, [commit(number) for number in range(24)])
+    ports = replace(world.flow.ports, recipes={**world.flow.ports.recipes, "native": RECIPE})
+    return replace(world, flow=replace(world.flow, ports=ports), repository=path, shas=shas)
