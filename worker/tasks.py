@@ -17,14 +17,11 @@ import celery
 import kombu.entity
 import kombu.exceptions
 import redis
-from celery import bootsteps, signals
-from celery.concurrency.thread import TaskPool
+from celery import signals
 from celery.exceptions import SecurityWarning
 from pydantic import BaseModel, ValidationError
 
-from worker.build.environments import Environments
-from worker.build.source import Sources
-from worker.build.store import Store
+from worker.assembly import facts_of, make_pipeline, remove_orphans, store_fault
 from worker.contract import (
     AHEAD,
     NOW,
@@ -44,14 +41,10 @@ from worker.contract import (
 from worker.errors import NodeFault
 from worker.node import Keeper, Key, Pulse, connect
 from worker.outgoing import Outgoing, Unreachable
-from worker.pipeline import Pipeline, Site
-from worker.run.bin import Bin
-from worker.run.job import delete_leftovers, identity, install_inside
-from worker.run.process import ProcessSandbox
-from worker.run.sandbox import Sandbox
+from worker.run.job import delete_leftovers
 from worker.run.stop import STOPPED, Stop
-from worker.run.view import View, files_of
 from worker.settings import Settings
+from worker.waking import Wake
 
 log = logging.getLogger(__name__)
 
@@ -225,48 +218,6 @@ class Worker:
         last.start()
 
 
-class Wake:
-    """Tells the consumer that a slot is free; it would else ask for another order only at its next tick."""
-
-    def __init__(self) -> None:
-        self.reader, self.writer = os.pipe()
-        os.set_blocking(self.reader, False)
-        os.set_blocking(self.writer, False)
-
-    def now(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            os.write(self.writer, b"\0")
-
-    def heard(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            os.read(self.reader, 4096)
-
-    def pool(self) -> type:
-        wake = self
-
-        class WakingPool(TaskPool):  # type: ignore[misc]
-            def on_apply(self, *args: Any, **kwargs: Any) -> Any:
-                result = super().on_apply(*args, **kwargs)
-                result.f.add_done_callback(lambda _: wake.now())
-                return result
-
-        return WakingPool
-
-    def step(self) -> type:
-        wake = self
-
-        class FreeSlot(bootsteps.StartStopStep):  # type: ignore[misc]
-            requires = {"celery.worker.consumer.tasks:Tasks"}
-
-            def start(self, consumer: Any) -> None:
-                consumer.hub.add_reader(wake.reader, wake.heard)
-
-            def stop(self, consumer: Any) -> None:
-                consumer.hub.remove(wake.reader)
-
-        return FreeSlot
-
-
 def _parsed(raw: dict[str, Any], model: type[BaseModel]) -> Any:
     """Errors: NodeFault, for what this worker does not understand."""
     if raw.get("version") != VERSION:
@@ -276,75 +227,6 @@ def _parsed(raw: dict[str, Any], model: type[BaseModel]) -> Any:
         return model.model_validate(raw)
     except ValidationError as error:
         raise NodeFault("order", f"the order cannot be read: {error}"[:2000], "") from error
-
-
-def facts_of(sandbox: Sandbox) -> dict[str, str]:
-    """Where a sandbox does not work on this node, that is the fact."""
-    try:
-        return sandbox.facts()
-    except NodeFault as fault:
-        return {"fault": f"{fault.message}. {fault.advice}"}
-
-
-def store_fault(store: Store) -> str:
-    """Why nothing can be stored; empty when all is well."""
-    try:
-        store.check()
-    except NodeFault as fault:
-        log.warning("%s. %s", fault.message, fault.advice)
-        return f"{fault.message}. {fault.advice}"
-    return ""
-
-
-def remove_orphans(sandboxes: Iterable[Sandbox]) -> None:
-    """What this worker left running when it was killed."""
-    for sandbox in sandboxes:
-        try:
-            left = sandbox.remove_orphans()
-        except NodeFault as fault:
-            log.warning("the %s sandbox does not work here: %s. %s", sandbox.kind, fault.message, fault.advice)
-        else:
-            log.info("%d runs left by an earlier worker were removed from the %s sandbox", left, sandbox.kind)
-
-
-def make_pipeline(settings: Settings) -> Pipeline:
-    store = Store(settings.store)
-    hidden = (settings.work_dir, Path("/etc/firstbad"), *settings.hidden, *([store.local] if store.local else []))
-    inside = install_inside(settings.work_dir)
-    sandboxes: dict[str, Sandbox] = {}
-    if "process" in settings.sandboxes:
-        view = View(settings.visible, hidden)
-        sandboxes["process"] = ProcessSandbox(settings.work_dir, inside, view, settings.sandbox_uid)
-    if "docker" in settings.sandboxes:
-        # Its library is slow to import, and not every node has an engine.
-        from worker.run.docker import DockerSandbox
-
-        sandboxes["docker"] = DockerSandbox(
-            inside, identity(settings.work_dir), settings.sandbox_uid, settings.docker_host
-        )
-    trash = Bin(settings.work_dir / "trash")
-    sources = Sources(
-        settings.work_dir / "git", settings.git_env(), settings.allow_file_repos, settings.fetch_timeout_s
-    )
-    environments = Environments(
-        settings.work_dir / "environments", settings.environments, trash.throw, settings.environment_timeout_s
-    )
-    passed = settings.passed_env()
-    files = files_of(passed, hidden)
-    return Pipeline(
-        Site(
-            settings.node,
-            settings.work_dir,
-            store,
-            sources,
-            sandboxes,
-            trash,
-            environments,
-            passed,
-            files,
-            settings.compiler_cache,
-        )
-    )
 
 
 def watch_parent(fd: int) -> None:

@@ -11,10 +11,10 @@ import pytest
 
 from tests.conftest import needs
 from tests.worker.bench import Bench, make_repository
+from worker.assembly import make_pipeline
 from worker.contract import Sandbox
 from worker.pipeline import Pipeline
 from worker.settings import Settings
-from worker.tasks import make_pipeline
 
 
 def pipeline(folder: Path, **settings: object) -> Pipeline:

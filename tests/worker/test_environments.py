@@ -358,7 +358,7 @@ import json, sys
 from worker.contract import ProbeOrder
 from worker.run.stop import Stop
 from worker.settings import Settings
-from worker.tasks import make_pipeline
+from worker.assembly import make_pipeline
 settings, order = (json.loads(each) for each in sys.argv[1:])
 make_pipeline(Settings(**settings)).probe(ProbeOrder.model_validate(order), Stop())
 """
