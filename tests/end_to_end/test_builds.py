@@ -20,7 +20,7 @@ UNCOMPILED = Options(commits=40, first_bad=30, does_not_build=(Stretch(15, 24),)
 
 @pytest.fixture
 def short(tmp_path: Path) -> Example:
-    return generate(tmp_path / "tinyserve", Options(commits=40, first_bad=22))
+    return generate(tmp_path / "tinyserve", Options(commits=24, first_bad=14))
 
 
 def builds(service: Service, id: str) -> tuple[BuildView, ...]:
