@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from worker.contract import BuildOrder, BuildResult, Fault, ProbeOrder, ProbeResult, SurveyOrder, SurveyResult
 from worker.errors import NodeFault, Stopped
@@ -15,6 +16,7 @@ from worker.pipeline.survey import survey
 from worker.run.stop import CANCELLED, Stop
 
 __all__ = ["Pipeline", "Site"]
+R = TypeVar("R", ProbeResult, BuildResult, SurveyResult)
 
 
 @dataclass(frozen=True)
@@ -25,34 +27,27 @@ class Pipeline:
 
     def probe(self, order: ProbeOrder, stop: Stop) -> ProbeResult | None:
         answer = ProbeResult(probe=order.probe, attempt=order.attempt, node=self.site.node)
-        try:
-            return answer.model_copy(update={"outcome": probe(self.site, order, stop)})
-        except Stopped as stopped:
-            return None if stopped.reason == CANCELLED else answer.model_copy(update={"fault": _stopped()})
-        except NodeFault as fault:
-            return answer.model_copy(update={"fault": _fault(fault)})
+        return _answered(answer, lambda: {"outcome": probe(self.site, order, stop)})
 
     def build(self, order: BuildOrder, stop: Stop) -> BuildResult | None:
         began = time.monotonic()
         answer = BuildResult(key=order.key, attempt=order.attempt, node=self.site.node, seconds=0.0)
-        try:
-            update: dict[str, Any] = build(self.site, order, stop)
-        except Stopped as stopped:
-            if stopped.reason == CANCELLED:
-                return None
-            update = {"fault": _stopped()}
-        except NodeFault as fault:
-            update = {"fault": _fault(fault)}
-        return answer.model_copy(update={**update, "seconds": time.monotonic() - began})
+        told = _answered(answer, lambda: build(self.site, order, stop))
+        return told and told.model_copy(update={"seconds": time.monotonic() - began})
 
     def survey(self, order: SurveyOrder, stop: Stop) -> SurveyResult | None:
         answer = SurveyResult(bisection=order.bisection, attempt=order.attempt, node=self.site.node)
-        try:
-            return answer.model_copy(update={"builder": survey(self.site, order, stop)})
-        except Stopped as stopped:
-            return None if stopped.reason == CANCELLED else answer.model_copy(update={"fault": _stopped()})
-        except NodeFault as fault:
-            return answer.model_copy(update={"fault": _fault(fault)})
+        return _answered(answer, lambda: {"builder": survey(self.site, order, stop)})
+
+
+def _answered(answer: R, work: Callable[[], dict[str, Any]]) -> R | None:
+    """The answer with what came of the work, or with the fault that ended it."""
+    try:
+        return answer.model_copy(update=work())
+    except Stopped as stopped:
+        return None if stopped.reason == CANCELLED else answer.model_copy(update={"fault": _stopped()})
+    except NodeFault as fault:
+        return answer.model_copy(update={"fault": _fault(fault)})
 
 
 def _fault(fault: NodeFault) -> Fault:

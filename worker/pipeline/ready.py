@@ -27,10 +27,10 @@ from worker.run.stop import Stop
 
 #: Seconds for all indexes together: a build, which is the other way, takes no longer on most projects.
 INDEXES_S = 600.0
-#: Faults that say that the base cannot be had, which a build does not need.
-_LOST = ("missing-wheel", "damaged-wheel")
 #: The store does not have the base as it was.
 LOST_BASE = "lost-base"
+_LOST = ("missing-wheel", "damaged-wheel")
+#: Faults that say that the base cannot be had, which a build does not need.
 _NO_BASE = ("source", "order")
 
 
