@@ -101,10 +101,9 @@ def start(tx: Transaction, build: Build, now: datetime, delay_s: float = 0.0) ->
     if any(_makes_natives(other) for other in others):
         if not build.ahead:
             _hurry(tx, others, now)
-        waits = build.state is BuildState.WAITING
-        return (
-            build if waits else _save(tx, replace(build, state=moved(build.state, BuildState.WAITING), base_key=None))
-        )
+        if build.state is BuildState.WAITING:
+            return build
+        return _save(tx, replace(build, state=moved(build.state, BuildState.WAITING), base_key=None))
     for other in others:
         if other.bisection_id == build.bisection_id and (over := _alike(build, other)) is not None:
             return _save(tx, replace(over, finished_at=now))
