@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -77,6 +79,15 @@ def laid(folder: Path, files: Files) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
     return folder
+
+
+def write_tar(path: Path, files: Files) -> None:
+    """A tree as a tar, without a repository."""
+    with tarfile.open(path, "w") as archive:
+        for name, text in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(text.encode())
+            archive.addfile(entry, io.BytesIO(text.encode()))
 
 
 def tar_of(folder: Path) -> Path:

@@ -5,7 +5,6 @@ A wheel that is put together must be the one that is built, or not be made at al
 
 from __future__ import annotations
 
-import io
 import subprocess
 import tarfile
 import zipfile
@@ -24,6 +23,7 @@ from tests.worker.projects import (
     laid,
     members,
     same_as_built,
+    write_tar,
 )
 from worker.build.overlay import CannotOverlay, Inputs, overlay
 
@@ -350,11 +350,7 @@ def test_code_of_a_build_of_any_kind_is_looked_through_in_seconds(bases: Bases, 
             "deps/a.txt": f"{number}\n",
         }
         trees.append(tmp_path / f"{number}.tar")
-        with tarfile.open(trees[-1], "w") as archive:
-            for path, text in texts.items():
-                entry = tarfile.TarInfo(path)
-                entry.size = len(text.encode())
-                archive.addfile(entry, io.BytesIO(text.encode()))
+        write_tar(trees[-1], texts)
     try:
         made = overlay(Inputs(wheel, BASE_SHA, *trees), tmp_path)
     except CannotOverlay as why:

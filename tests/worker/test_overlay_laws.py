@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import itertools
-import tarfile
 import zipfile
 from pathlib import Path
 
@@ -12,7 +10,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.worker.projects import BACKENDS, BASE_SHA, FILES, Bases, laid, members, same_as_built, tar_of, with_files
+from tests.worker.projects import (
+    BACKENDS,
+    BASE_SHA,
+    FILES,
+    Bases,
+    laid,
+    members,
+    same_as_built,
+    tar_of,
+    with_files,
+    write_tar,
+)
 from worker.build import wheels
 from worker.build.overlay import CannotOverlay, Inputs, overlay
 
@@ -164,11 +173,7 @@ def test_whatever_pyproject_says_there_is_a_wheel_or_a_reason(
     for name, value, more in (("old", values[0], set()), ("new", values[1], paths)):
         texts = {**FILES, "pyproject.toml": f"{place} = {value}\n", **dict.fromkeys(more, "x = 1\n")}
         trees.append(folder / name)
-        with tarfile.open(trees[-1], "w") as archive:
-            for path, text in texts.items():
-                entry = tarfile.TarInfo(path)
-                entry.size = len(text.encode())
-                archive.addfile(entry, io.BytesIO(text.encode()))
+        write_tar(trees[-1], texts)
     try:
         made = overlay(Inputs(wheel, BASE_SHA, *trees), folder)
     except CannotOverlay as why:
