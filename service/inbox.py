@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from service.adapters.probe_queue import CeleryQueue
 from service.application.flow import Flow
 from service.application.ports import QueueUnavailable, StoreBusy
-from service.domain.bisection import Node
+from service.domain.bisection import Gpu, Node
 from service.domain.errors import NotFound
 from service.domain.evidence import Fault
 from service.domain.results import BuildReport, ProbeReport, SurveyReport
@@ -154,9 +154,10 @@ def node(flow: Flow, payload: dict[str, Any]) -> None:
     message = contract.NodeReport.model_validate(payload)
     state = "left" if message.event == "left" else "alive"
     now = flow.ports.clock.now()
-    flow.node(
-        Node(message.node, message.slots, now, state, message.roles, message.facts), booted=message.event == "booted"
-    )
+    gpus = tuple(Gpu(gpu.index, gpu.model, contract.gpu_class(gpu.model), gpu.memory_bytes) for gpu in message.gpus)
+    found = Node(message.node, message.slots, now, state, message.roles, message.facts, gpus)
+    adopted = frozenset((held.kind, held.id, held.attempt) for held in message.adopted)
+    flow.node(found, booted=message.event == "booted", adopted=adopted)
 
 
 HANDLES: dict[Task, Handle] = {

@@ -14,9 +14,9 @@ import sys
 import time
 from collections.abc import Iterator
 
+from service.application.similar import THRESHOLD, similarity
 from tests.observe.logs import found_in, rights, text_of
 from worker.observe.signature import signature
-from worker.observe.similar import THRESHOLD, similarity
 
 TENTHS = 10
 

@@ -13,6 +13,7 @@ from celery import Celery
 from kombu.exceptions import OperationalError
 
 from service.application.ports import BaseOrder, BuildOrder, ProbeOrder, QueueUnavailable, SourceOrder, SurveyOrder
+from service.domain.bisection import Metric
 from worker import contract
 from worker.contract import Queue, Task
 
@@ -57,7 +58,14 @@ class CeleryQueue:
 
     def send_probe(self, order: ProbeOrder) -> None:
         key = contract.sent_key("probe", order.probe, order.attempt)
-        self._send(Task.PROBE, Queue.PROBE, _probe(order).model_dump(mode="json"), key)
+        self._send(Task.PROBE, _queue(order), _probe(order).model_dump(mode="json"), key)
+
+    def take_out(self, node: str, *, out: bool) -> None:
+        with _unavailable():
+            if out:
+                self._redis.set(contract.out_key(node), "1")
+            else:
+                self._redis.delete(contract.out_key(node))
 
     def cancel(self, kind: str, id: str, attempt: int) -> None:
         with _unavailable():
@@ -100,7 +108,7 @@ class CeleryQueue:
         with _unavailable():
             self._redis.set(key, "1", ex=contract.LEASE_S)
 
-    def _send(self, task: Task, queue: Queue, payload: object, sent_key: str, priority: int = contract.NOW) -> None:
+    def _send(self, task: Task, queue: str, payload: object, sent_key: str, priority: int = contract.NOW) -> None:
         """The mark first: should we die between the two, the outbox still holds the message."""
         with _unavailable():
             self._redis.set(sent_key, "1", ex=SENT_S)
@@ -131,7 +139,14 @@ def _build(order: BuildOrder) -> contract.BuildOrder:
         base=_base(order.base) if order.base else None,
         overlay_command=order.overlay_command,
         failure=order.failure,
+        project=order.project,
     )
+
+
+def _queue(order: ProbeOrder) -> str:
+    if order.target is not None:
+        return contract.node_queue(order.target)
+    return contract.gpu_queue(order.gpu_class) if order.gpu_class is not None else Queue.PROBE
 
 
 def _probe(order: ProbeOrder) -> contract.ProbeOrder:
@@ -146,8 +161,27 @@ def _probe(order: ProbeOrder) -> contract.ProbeOrder:
         reproduction=contract.Reproduction.model_validate(asdict(order.reproduction)),
         env=order.env,
         sandbox=_sandbox(order),
-        limits=contract.Limits(timeout_s=order.timeout_s),
+        limits=_limits(order),
+        wheel_key=order.wheel_key,
+        control=contract.Reproduction.model_validate(asdict(order.control)) if order.control else None,
+        metric=_metric(order.metric) if order.metric else None,
+        gpus=contract.Gpus(count=order.resources.gpus, model=order.gpu_class) if order.gpu_class is not None else None,
+        secrets=order.secrets,
+        model_cache=str(order.model_cache),
+        project=order.project,
     )
+
+
+def _metric(metric: Metric) -> contract.Metric:
+    return contract.Metric(pattern=metric.pattern, json_path=metric.json_path)
+
+
+def _limits(order: ProbeOrder) -> contract.Limits:
+    wanted = order.resources
+    limits = contract.Limits(
+        timeout_s=order.timeout_s, memory_bytes=wanted.memory_bytes, shm_bytes=wanted.shm_bytes, cpus=wanted.cpus
+    )
+    return limits if wanted.pids is None else limits.model_copy(update={"pids": wanted.pids})
 
 
 def _source(source: SourceOrder) -> contract.Source:

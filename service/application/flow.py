@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from service.application import cancel, evict, queries, record, survey, sweep, wording
+from service.application import cancel, evict, nodes, queries, record, survey, sweep, wording
 from service.application import prepare as preparation
 from service.application import report as reports
 from service.application.advance import ADVANCING, advance
@@ -161,10 +161,12 @@ class Flow:
             touched = record.build_ended(tx, report, self.ports.clock.now())
         self._advance_all(touched)
 
-    def node(self, node: Node, booted: bool) -> None:
+    def node(self, node: Node, booted: bool, adopted: frozenset[tuple[str, str, int]] = frozenset()) -> None:
+        """`adopted`: kind, id and attempt of what it goes on with after a restart."""
         with self.ports.bisections.transaction() as tx:
-            tx.save_node(node)
+            tx.save_node(replace(node, out=nodes.why_out(tx, node.name)))
             left = sweep.running_on(tx, node.name) if booted else ()
+            left = tuple(ticket for ticket in left if (ticket.kind, ticket.id, ticket.attempt) not in adopted)
         touched: set[str] = set()
         for ticket in left:
             with self._work() as tx:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from statistics import median
 
 from service.application.keys import Keys
+from service.application.nodes import alive
 from service.application.ports import Stock
 from service.domain.bisection import Build, Node, Origin, Probe
 from service.domain.lifecycle import BuildState, ProbeState
@@ -16,8 +17,6 @@ from service.domain.lifecycle import BuildState, ProbeState
 RUN_S, BUILD_S, OVERLAY_S = 60.0, 600.0, 2.0
 #: What takes less time than a run is made ahead only when it is so likely to be wanted: it takes room in the store.
 LIKELY = 0.3
-#: A node that has said nothing for so long has no room.
-SILENT = timedelta(seconds=60)
 
 
 @dataclass(frozen=True)
@@ -121,10 +120,10 @@ class Fleet:
 
 def with_room(found: Forecast, fleet: Fleet, own: str, most: int, now: datetime) -> Forecast:
     """`own`: the bisection that asks, whose builds ahead count as room, since it may give them up."""
-    alive = [node for node in fleet.nodes if node.state == "alive" and now - node.seen_at < SILENT]
-    builders = {node.name: node.slots for node in alive if "build" in node.roles}
-    others_run = any("run" in node.roles and node.name not in builders for node in alive)
-    shared = any("run" in node.roles for node in alive if node.name in builders) and not others_run
+    there = alive(fleet.nodes, now)
+    builders = {node.name: node.slots for node in there if "build" in node.roles}
+    others_run = any("run" in node.roles and node.name not in builders for node in there)
+    shared = any("run" in node.roles for node in there if node.name in builders) and not others_run
     at_work = [build for build in fleet.builds if build.state is not BuildState.WAITING]
     busy = sum(1 for build in at_work if not (build.ahead and build.bisection_id == own))
     busy += sum(1 for probe in fleet.probes if _takes_a_builder(probe, builders, shared))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC
 
@@ -17,7 +18,7 @@ from service.application.ports import (
     SurveyOrder,
 )
 from service.domain.bisection import Bisection, Build, FailureIn, Probe, Request
-from service.domain.recipe import Network, SandboxKind
+from service.domain.recipe import NO_NETWORK, Recipe, SandboxKind
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Composer:
     history: History
 
     def survey(self) -> SurveyOrder:
-        return SurveyOrder(self.bisection.id, self.bisection.setup.survey.attempt, self._sandbox(Network.NONE))
+        return SurveyOrder(self.bisection.id, self.bisection.setup.survey.attempt, self._sandbox(NO_NETWORK))
 
     def build(self, build: Build, base: Build | None) -> BuildOrder:
         """`base`: the build whose compiled files are to be taken."""
@@ -48,6 +49,7 @@ class Composer:
             overlay_command=recipe.overlay_command,
             ahead=build.ahead,
             failure=request.reproduction.failure if in_build else None,
+            project=_project(recipe),
         )
 
     def probe(self, probe: Probe, build: Build | None) -> ProbeOrder:
@@ -59,11 +61,20 @@ class Composer:
             source=self._source(probe.sha),
             wheel=build.wheel_path if build else None,
             wheel_sha256=build.wheel_sha256 if build else None,
-            dependencies=self._dependencies(probe.sha) if build else None,
+            dependencies=self._dependencies(probe) if build else None,
             reproduction=request.reproduction,
             env=_env(request, probe.sha),
             sandbox=self._sandbox(request.recipe.network),
             timeout_s=request.timeout_s,
+            wheel_key=build.key if build else None,
+            control=request.control,
+            metric=request.metric,
+            resources=request.recipe.resources,
+            gpu_class=self.bisection.setup.gpu_class,
+            secrets=request.recipe.secrets,
+            model_cache=request.recipe.model_cache,
+            project=_project(request.recipe),
+            target=probe.target,
         )
 
     def _source(self, sha: str) -> SourceOrder:
@@ -74,20 +85,25 @@ class Composer:
     def _base(self, base: Build) -> BaseOrder:
         return BaseOrder(self._source(base.sha), base.wheel_path or "", base.wheel_sha256 or "")
 
-    def _dependencies(self, sha: str) -> DependenciesOrder:
+    def _dependencies(self, probe: Probe) -> DependenciesOrder:
         recipe, as_of = self.bisection.request.recipe, self.bisection.setup.as_of
-        if as_of == "commit":
-            commits = self.history.commits(self.bisection.request.repo, [sha])
-            as_of = commits[sha].committed_at.astimezone(UTC).isoformat()
+        if as_of == "commit" or probe.own_day:
+            commits = self.history.commits(self.bisection.request.repo, [probe.sha])
+            as_of = commits[probe.sha].committed_at.astimezone(UTC).isoformat()
         return DependenciesOrder(as_of, recipe.deps.constraints, recipe.build_network)
 
-    def _sandbox(self, network: Network) -> SandboxOrder:
+    def _sandbox(self, network: str) -> SandboxOrder:
         """The image as it was when the bisection began, whatever its name means by now."""
         request, builder = self.bisection.request, self.bisection.setup.builder
         if builder is None:
             image = request.recipe.image if request.sandbox is SandboxKind.DOCKER else None
             return SandboxOrder(request.sandbox, image, network)
         return SandboxOrder(request.sandbox, builder.image, network, builder.python)
+
+
+def _project(recipe: Recipe) -> tuple[str, ...]:
+    """A package is imported by another name than it is installed by, as far as that can be guessed."""
+    return (re.sub(r"[-.]+", "_", recipe.package).lower(),) if recipe.package is not None else ()
 
 
 def _env(request: Request, sha: str) -> dict[str, str]:

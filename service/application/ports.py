@@ -14,6 +14,7 @@ from service.domain.bisection import (
     Commit,
     Event,
     Message,
+    Metric,
     Node,
     Origin,
     Probe,
@@ -21,7 +22,7 @@ from service.domain.bisection import (
     ResolvedFixup,
 )
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
-from service.domain.recipe import Network, Recipe, SandboxKind
+from service.domain.recipe import ModelCache, Recipe, Resources, SandboxKind
 
 if TYPE_CHECKING:
     from service.search.graph import Range
@@ -159,7 +160,7 @@ class History(Protocol):
 class SandboxOrder:
     kind: SandboxKind
     image: str | None
-    network: Network
+    network: str
     python: str | None = None
 
 
@@ -188,7 +189,7 @@ class DependenciesOrder:
 
     as_of: str | None
     constraints: str
-    network: Network
+    network: str
 
 
 @dataclass(frozen=True)
@@ -213,10 +214,14 @@ class BuildOrder:
     overlay_command: str | None = None
     ahead: bool = False
     failure: str | None = None
+    project: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class ProbeOrder:
+    """`gpu_class` with `resources.gpus`. `target`: the one node to send it to. `project`: names of the packages under
+    test."""
+
     bisection: str
     probe: str
     attempt: int
@@ -228,6 +233,15 @@ class ProbeOrder:
     env: dict[str, str]
     sandbox: SandboxOrder
     timeout_s: float
+    wheel_key: str | None = None
+    control: Reproduction | None = None
+    metric: Metric | None = None
+    resources: Resources = field(default_factory=Resources)
+    gpu_class: str | None = None
+    secrets: tuple[str, ...] = ()
+    model_cache: ModelCache = ModelCache.NONE
+    project: tuple[str, ...] = ()
+    target: str | None = None
 
 
 class HistoryFailed(RuntimeError):
@@ -253,11 +267,20 @@ class ProbeQueue(Protocol):
     def send_build(self, order: BuildOrder) -> None: ...
     def send_probe(self, order: ProbeOrder) -> None: ...
     def cancel(self, kind: str, id: str, attempt: int) -> None: ...
+    def take_out(self, node: str, *, out: bool) -> None:
+        """Has a node take no probes, or take them again. Told anew now and then, as the broker may forget."""
+
     def under_way(self, kind: str, id: str, attempt: int) -> bool:
         """The order lies in the queue, or a worker holds its lease."""
 
     def trouble(self) -> str | None:
         """Why the broker cannot be reached, None when it can."""
+
+
+class LiveLogs(Protocol):
+    def follow(self, kind: str, id: str, attempt: int) -> Iterator[bytes]:
+        """What a run writes, from a little before now on, as it comes; b"" now and then when nothing does. Ends when
+        the run does, and when the iterator is closed. Errors: QueueUnavailable."""
 
 
 class ArtifactStore(Protocol):

@@ -11,7 +11,7 @@ from service.application.ports import Policy
 from service.domain.bisection import FailureIn, Reproduction, Request, Serve
 from service.domain.duration import seconds
 from service.domain.errors import BadRequest, TooLarge
-from service.domain.recipe import Deps, Fixup, Network, Recipe, SandboxKind
+from service.domain.recipe import Deps, Fixup, Recipe, SandboxKind
 from service.domain.recipe_rules import Flaw, first_flaw
 
 DEFAULT_RECIPE = "python"
@@ -19,7 +19,7 @@ _VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 #: A recipe's keys that a request calls by shorter names.
 _SHORTER = {"build_command": "build", "overlay_command": "overlay"}
 T = TypeVar("T")
-E = TypeVar("E", Network, SandboxKind, FailureIn)
+E = TypeVar("E", SandboxKind, FailureIn)
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def _recipe(submission: Submission, recipes: Mapping[str, Recipe], policy: Polic
         named,
         build_command=_given(submission.build, named.build_command, "build"),
         image=_given(submission.image, named.image, "image"),
-        network=_enum(Network, submission.network, "network") or named.network,
+        network=_given(submission.network, named.network, "network"),
         env={**named.env, **_env(submission.env)},
         package=_given(submission.package, named.package, "package"),
         wheel_paths=_paths(submission.wheel_paths, named.wheel_paths, "wheel_paths"),

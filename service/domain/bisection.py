@@ -18,6 +18,18 @@ class FailureIn(StrEnum):
     BUILD = "build"
 
 
+class OtherFailures(StrEnum):
+    """What a failure that is not the one looked for means."""
+
+    SKIP = "skip"
+    BAD = "bad"
+
+
+class Better(StrEnum):
+    HIGHER = "higher"
+    LOWER = "lower"
+
+
 class Origin(StrEnum):
     """How a wheel came about: by the build command, from another one with the same native code, or from an index."""
 
@@ -56,11 +68,22 @@ class Reproduction:
 
 
 @dataclass(frozen=True)
+class Metric:
+    """A number that got worse, in the output of the check, or of the script: `pattern`, a regular expression whose
+    first group is the number, or `json_path` into the last JSON document that was printed."""
+
+    better: Better
+    pattern: str | None = None
+    json_path: str | None = None
+
+
+@dataclass(frozen=True)
 class Request:
     """What a user asked for, complete and checked. `good` and `bad` are as they were written.
 
     `width`: probes in flight at most. `timeout_s`: of one run. `hang_is_bad`: our time-out is the failure itself.
-    `flaky`: a verdict may err either way, so commits are tried again until the answer is sure enough.
+    `flaky`: a verdict may err either way, so commits are tried again until the answer is sure enough. `control`: must
+    pass where the reproduction fails, or that failure does not count.
     """
 
     repo: str
@@ -75,6 +98,10 @@ class Request:
     hang_is_bad: bool = False
     flaky: bool = False
     failure_in: FailureIn = FailureIn.RUN
+    control: Reproduction | None = None
+    other_failures: OtherFailures = OtherFailures.SKIP
+    metric: Metric | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -110,13 +137,15 @@ class Survey:
 class Setup:
     """What all builds and runs of a bisection share, fixed when it was prepared, so that only the commit differs.
 
-    `as_of`: the time that dependencies are resolved as of, RFC 3339, or `commit`; None is now.
+    `as_of`: the time that dependencies are resolved as of, RFC 3339, or `commit`; None is now. `gpu_class`: of the GPUs
+    that all runs get; None when they need none.
     """
 
     as_of: str | None = None
     fixups: tuple[ResolvedFixup, ...] = ()
     survey: Survey = field(default_factory=Survey)
     builder: Builder | None = None
+    gpu_class: str | None = None
 
 
 @dataclass(frozen=True)
@@ -164,7 +193,9 @@ class Bisection:
 class Probe:
     """One commit tried once. `attempt` is the fencing token of its last dispatch; `faults` are of all attempts.
 
-    `silent_since`: when a sweep first found the lease of a running attempt missing.
+    `silent_since`: when a sweep first found the lease of a running attempt missing. `target`: the one node that shall
+    try it, since others failed. `own_day`: with dependencies as of its own commit, since those of the bisection did not
+    fit.
     """
 
     id: str
@@ -186,6 +217,8 @@ class Probe:
     faults: tuple[Fault, ...] = ()
     verdict: Verdict | None = None
     reason: str = ""
+    target: str | None = None
+    own_day: bool = False
 
 
 @dataclass(frozen=True)
@@ -256,10 +289,24 @@ class Message:
 
 
 @dataclass(frozen=True)
+class Gpu:
+    """`model`: as the driver names it; `gpu_class`: that name as it stands in queues."""
+
+    index: int
+    model: str
+    gpu_class: str
+    memory_bytes: int
+
+
+@dataclass(frozen=True)
 class Node:
+    """`out`: why it was taken out and gets no probes; empty while it is in."""
+
     name: str
     slots: int
     seen_at: datetime
     state: str
     roles: tuple[str, ...] = ("build", "run")
     facts: dict[str, str] = field(default_factory=dict)
+    gpus: tuple[Gpu, ...] = ()
+    out: str = ""

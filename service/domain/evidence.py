@@ -39,9 +39,63 @@ class Log:
 
 @dataclass(frozen=True)
 class Fault:
+    """`node`: where it happened; empty for our own and of a time when this was not kept. `log`: of that attempt."""
+
     kind: str
     message: str
     advice: str = ""
+    node: str = ""
+    log: Log | None = None
+
+
+@dataclass(frozen=True)
+class Frame:
+    file: str
+    function: str = ""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The root failure that a log shows, in a form that another run of the same failure has too (docs/signatures.md).
+
+    `frames`: the project's, innermost first; `outer`: those that only lead there. `line`: of the kept log, from 1;
+    `said`: how it was put there.
+    """
+
+    kind: str
+    type: str
+    message: str
+    frames: tuple[Frame, ...] = ()
+    outer: tuple[Frame, ...] = ()
+    line: int = field(default=0, compare=False)
+    said: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class Sign:
+    """Something in a log that may be the node's doing. `rule`: which one saw it; `said`: the line."""
+
+    rule: str
+    said: str
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the check, or the script, said itself."""
+
+    verdict: Verdict
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """The package under test was another one after the run: `was` and `now`, each "name version" or "". `by`: the line
+    of the script or of the log that tells how."""
+
+    was: str
+    now: str
+    by: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,7 +104,9 @@ class Outcome:
 
     `first_error`: of a build, the first of the lines that say most about what is wrong, not always a compiler's; of a
     fix-up, which does not apply. `code_refused`: a compiler or linker said it.
-    `dependencies`: versions by distribution, what the wheel was installed with.
+    `dependencies`: versions by distribution, what the wheel was installed with. `signature`: None when nothing in the
+    log says that it failed. `signs`: each rule once, at its first line. `samples`: the metric's numbers. `control`: of
+    the control, when it was run.
     """
 
     ended_in: str
@@ -66,3 +122,9 @@ class Outcome:
     code_refused: bool = False
     environment: dict[str, str] = field(default_factory=dict)
     dependencies: dict[str, str] = field(default_factory=dict)
+    signature: Signature | None = None
+    signs: tuple[Sign, ...] = ()
+    told: Told | None = None
+    samples: tuple[float, ...] = ()
+    replaced: Replaced | None = None
+    control: Outcome | None = None

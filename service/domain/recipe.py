@@ -11,9 +11,29 @@ class SandboxKind(StrEnum):
     PROCESS = "process"
 
 
-class Network(StrEnum):
+#: What a network may be called, beside the names of those that the nodes' container engines have.
+NO_NETWORK, BRIDGE = "none", "bridge"
+
+
+class ModelCache(StrEnum):
+    """How runs see the node's folder of models."""
+
     NONE = "none"
-    BRIDGE = "bridge"
+    READ_ONLY = "read-only"
+    SHARED = "shared"
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a run needs. `gpu`: a regular expression, as in "H800|H100", that the GPUs' model is found by; None is any.
+    What is None is not limited."""
+
+    gpus: int = 0
+    gpu: str | None = None
+    shm_bytes: int | None = None
+    memory_bytes: int | None = None
+    cpus: float | None = None
+    pids: int | None = None
 
 
 @dataclass(frozen=True)
@@ -43,15 +63,16 @@ class Recipe:
     `env` values may hold `{sha}`, the commit's full id, and each of `wheel_indexes` must: URLs where a wheel that was
     built elsewhere may lie. `package`: the distribution's name. `wheel_paths`: what goes into the wheel (all, when
     empty); `native_paths`: what its compiled files are made from; patterns as in .gitignore. `overlay_command`: the
-    project's own way to a wheel from $FIRSTBAD_BASE, one with the same native code.
+    project's own way to a wheel from $FIRSTBAD_BASE, one with the same native code. `network`: "none", "bridge", or
+    the name of one that the nodes have. `secrets`: variables whose values the nodes have and runs see.
     """
 
     name: str
     build_command: str | None = None
-    build_network: Network = Network.BRIDGE
+    build_network: str = BRIDGE
     build_timeout_s: float = 3600.0
     image: str | None = None
-    network: Network = Network.NONE
+    network: str = NO_NETWORK
     env: dict[str, str] = field(default_factory=dict)
     package: str | None = None
     wheel_paths: tuple[str, ...] = ()
@@ -60,3 +81,6 @@ class Recipe:
     wheel_indexes: tuple[str, ...] = ()
     deps: Deps = field(default_factory=Deps)
     fixups: tuple[Fixup, ...] = ()
+    resources: Resources = field(default_factory=Resources)
+    secrets: tuple[str, ...] = ()
+    model_cache: ModelCache = ModelCache.NONE

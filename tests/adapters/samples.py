@@ -22,7 +22,7 @@ from service.domain.bisection import (
 )
 from service.domain.evidence import Fault, Log, Outcome, Phase, Verdict
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
-from service.domain.recipe import Network, Recipe, SandboxKind
+from service.domain.recipe import BRIDGE, Recipe, SandboxKind
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 SHA = "072d7e5" + "0" * 33
@@ -39,9 +39,7 @@ REQUEST = Request(
     reproduction=Reproduction(
         serve=Serve("serve --flag 'two words'", ready_http="/health"), check="curl x", failure="Boom"
     ),
-    recipe=Recipe(
-        "python", build_command="uv build", image="img:1", network=Network.BRIDGE, env={"V": "{sha}", "A": ""}
-    ),
+    recipe=Recipe("python", build_command="uv build", image="img:1", network=BRIDGE, env={"V": "{sha}", "A": ""}),
     sandbox=SandboxKind.DOCKER,
     width=2,
     timeout_s=12.5,

@@ -17,13 +17,13 @@ from service.application.ports import (
     SourceOrder,
 )
 from service.domain.bisection import Reproduction, ResolvedFixup, Serve
-from service.domain.recipe import Network, SandboxKind
+from service.domain.recipe import BRIDGE, NO_NETWORK, SandboxKind
 from tests.redis_server import Broker
 from worker import contract
 from worker.contract import Queue, Task
 
 PATCH = ResolvedFixup("patch 1", "b" * 40, "c" * 40, patch="--- a/x\n")
-SANDBOX = SandboxOrder(SandboxKind.PROCESS, None, Network.NONE)
+SANDBOX = SandboxOrder(SandboxKind.PROCESS, None, NO_NETWORK)
 PROBE = ProbeOrder(
     bisection="b1",
     probe="b1.1",
@@ -31,7 +31,7 @@ PROBE = ProbeOrder(
     source=SourceOrder("https://example.org/r.git", "/mirrors/r", "a" * 40, (PATCH,)),
     wheel="wheels/k/p-1-py3-none-any.whl",
     wheel_sha256="0" * 64,
-    dependencies=DependenciesOrder("2025-09-25T00:00:00Z", "torch==2.8", Network.BRIDGE),
+    dependencies=DependenciesOrder("2025-09-25T00:00:00Z", "torch==2.8", BRIDGE),
     reproduction=Reproduction(serve=Serve("serve", ready_http="/health", within_s=5.0), check="true", failure="boom"),
     env={"A": "1"},
     sandbox=SANDBOX,

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from service.adapters.recipes import BadRecipe, load
-from service.domain.recipe import Fixup, Network, Recipe
+from service.domain.recipe import NO_NETWORK, Fixup, Recipe
 
 
 def test_the_recipes_that_come_along() -> None:
     found = load()
     assert found["python"].build_command is not None
     assert found["source"].build_command is None
-    assert all(recipe.network is Network.NONE for recipe in found.values())
+    assert all(recipe.network == NO_NETWORK for recipe in found.values())
 
 
 def test_an_operator_s_recipe_goes_before_ours(tmp_path: Path) -> None:

@@ -50,7 +50,10 @@ def any_of(kind: Any) -> st.SearchStrategy[Any]:
     if kind in BASES:
         return BASES[kind]
     if is_dataclass(kind):
-        return st.builds(kind, **{name: any_of(hint) for name, hint in get_type_hints(kind).items()})
+        # Deferred, as an outcome may hold another one.
+        return st.deferred(
+            lambda: st.builds(kind, **{name: any_of(hint) for name, hint in get_type_hints(kind).items()})
+        )
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return st.sampled_from(kind)
     origin, inner = get_origin(kind), get_args(kind)

@@ -13,7 +13,7 @@ from service.application.submit import ServeForm, Submission, complete
 from service.domain.bisection import FailureIn, Reproduction
 from service.domain.duration import seconds, spoken
 from service.domain.errors import BadRequest, UserError
-from service.domain.recipe import Deps, Fixup, Network, Recipe, SandboxKind
+from service.domain.recipe import BRIDGE, NO_NETWORK, Deps, Fixup, Recipe, SandboxKind
 
 PLAIN = Submission(good=("v1",), bad="main", repo="https://example.org/p.git", script="exit 0")
 POLICY = Policy(frozenset(SandboxKind), SandboxKind.PROCESS)
@@ -33,12 +33,12 @@ def refused(submission: Submission, policy: Policy = POLICY) -> UserError:
 def test_defaults_are_a_wheel_by_uv_no_network_one_probe_at_a_time() -> None:
     request = done(PLAIN)
     assert "uv build" in (request.recipe.build_command or "")
-    assert (request.recipe.network, request.width, request.timeout_s) == (Network.NONE, 1, 3600.0)
+    assert (request.recipe.network, request.width, request.timeout_s) == (NO_NETWORK, 1, 3600.0)
 
 
 def test_the_request_goes_before_the_recipe() -> None:
     request = done(replace(PLAIN, build="make wheel", network="bridge", env={"A": "{sha}"}))
-    assert (request.recipe.build_command, request.recipe.network) == ("make wheel", Network.BRIDGE)
+    assert (request.recipe.build_command, request.recipe.network) == ("make wheel", BRIDGE)
     assert request.recipe.env == {"A": "{sha}"}
 
 

@@ -6,9 +6,9 @@ import itertools
 
 import pytest
 
+from service.application.similar import THRESHOLD, same, similarity
 from tests.observe.logs import CORPUS, Right, found_in, rights, text_of
 from worker.observe.signature import matches_text, signature
-from worker.observe.similar import THRESHOLD, same, similarity
 
 
 @pytest.mark.parametrize("name", rights())

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from service.application.similar import same, similarity
 from worker.observe.failures import Kind
 from worker.observe.frames import Frame
 from worker.observe.signature import Signature, signature
-from worker.observe.similar import same, similarity
 
 
 def raised(error: str, *frames: str, prefix: str = "") -> str:

@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, Double, ForeignKey, Index, Integer, MetaData,
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from service.adapters.database.types import Json, OneOf, PlainText, UtcDateTime
-from service.domain.bisection import Answer, Origin, Problem, Purpose, Request, Setup
+from service.domain.bisection import Answer, Gpu, Origin, Problem, Purpose, Request, Setup
 from service.domain.evidence import Fault, Log, Outcome, Verdict
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 
@@ -44,6 +44,7 @@ class Base(DeclarativeBase):
         Outcome: Json(Outcome),
         Log: Json(Log),
         tuple[Fault, ...]: Json(tuple[Fault, ...]),
+        tuple[Gpu, ...]: Json(tuple[Gpu, ...]),
         tuple[str, ...]: Json(tuple[str, ...]),
         dict[str, str]: Json(dict[str, str]),
         dict[str, object]: Json(dict[str, object]),
@@ -95,6 +96,8 @@ class ProbeRow(Base):
     faults: Mapped[tuple[Fault, ...]]
     verdict: Mapped[Verdict | None]
     reason: Mapped[str]
+    target: Mapped[str | None]
+    own_day: Mapped[bool]
 
 
 class BuildRow(Base):
@@ -171,3 +174,5 @@ class NodeRow(Base):
     state: Mapped[str]
     facts: Mapped[dict[str, str]]
     roles: Mapped[tuple[str, ...]]
+    gpus: Mapped[tuple[Gpu, ...]]
+    out: Mapped[str]

@@ -21,7 +21,7 @@ from pydantic_core import PydanticCustomError
 
 from service.application.submit import ServeForm, Submission
 from service.domain.bisection import FailureIn
-from service.domain.recipe import Fixup, Network, SandboxKind
+from service.domain.recipe import Fixup, SandboxKind
 from service.domain.recipe_rules import MOST_FIXUPS, MOST_PATTERNS
 
 
@@ -158,7 +158,7 @@ class SubmissionBody(Strict):
     repo: Line | None = Field(None, description="URL or path of the git repository.")
     build: Command | None = Field(None, description="Build command, instead of the recipe's.")
     image: Line | None = Field(None, description="Container image, for the docker sandbox.")
-    network: Network | None = Field(None, description="Network while the reproduction runs.")
+    network: Line | None = Field(None, description="Network while the reproduction runs.")
     env: dict[EnvName, Text] = Field({}, max_length=200, description="Environment variables of the reproduction.")
     script: Text | None = Field(None, description="Shell script: exit 0 is good, 125 skip, 1 to 124 bad.")
     serve: ServeBody | None = Field(None, description="A server to start, instead of a script.")

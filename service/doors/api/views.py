@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from service.domain.bisection import FailureIn, Origin, Purpose
 from service.domain.evidence import Verdict
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
-from service.domain.recipe import Network, SandboxKind
+from service.domain.recipe import SandboxKind
 
 
 class View(BaseModel):
@@ -147,7 +147,7 @@ class RequestView(View):
     project: str
     build: str | None
     image: str | None
-    network: Network
+    network: str
     env: dict[str, str]
     script: str | None
     serve: ServeView | None

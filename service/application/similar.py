@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
 
-from worker.observe.failures import Kind
-from worker.observe.frames import Frame
+from service.domain.evidence import Frame, Signature
 
-if TYPE_CHECKING:
-    from worker.observe.signature import Signature
-
+#: The kind of a run that was ended since it took too long; nothing failed in it.
+HANG = "hang"
 #: From here on two signatures are of the same failure; docs/signatures.md shows what was measured.
 THRESHOLD = 0.7
 #: What type, message and frames count. A message counts the more, the more words it has, frames the more there are.
@@ -35,7 +32,7 @@ _TOKENS = re.compile(r"<\w+>|[^\W_]+(?:[_.][^\W_]+)*|[=!<>]=")
 
 def similarity(one: Signature, other: Signature) -> float:
     """0 to 1: the weighed mean of type, message and frames. What only one of the two has counts as different."""
-    if (one.kind is Kind.HANG) != (other.kind is Kind.HANG):
+    if (one.kind == HANG) != (other.kind == HANG):
         return 0.0
     words = _tokens(one.message), _tokens(other.message)
     types = {_type(one), _type(other)}
