@@ -73,11 +73,13 @@ class Signature:
 
 @dataclass(frozen=True)
 class Sign:
-    """Something in a log that may be the node's doing. `rule`: which one saw it; `said`: the line."""
+    """Something in a log that may be the node's doing. `rule`: which one saw it; `said`: the line. `root`: the
+    signature's own failure says it, and not just any line."""
 
     rule: str
     said: str
     line: int = 0
+    root: bool = False
 
 
 @dataclass(frozen=True)

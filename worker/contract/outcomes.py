@@ -57,11 +57,15 @@ class Signature(Message):
 
 
 class Sign(Message):
-    """Something in a log that may be the node's doing. `rule`: of worker.observe.signs; `said`: the line."""
+    """Something in a log that may be the node's doing. `rule`: of worker.observe.signs; `said`: the line.
+
+    `root`: the signature's own failure says it, and not just any line.
+    """
 
     rule: str
     said: str
     line: int = 0
+    root: bool = False
 
 
 class Told(Message):
