@@ -28,8 +28,8 @@ class Bubblewrap:
     def command(self, job: Job, errand: Errand) -> list[str]:
         return [
             self.binary,
-            *self._namespaces(own_network=self.net and not errand.network),
-            *self._system((*errand.files, *resolver()) if errand.network else ()),
+            *self._namespaces(own_network=self.net and not errand.online),
+            *self._system((*errand.files, *resolver()) if errand.online else ()),
             *self._job(job, errand),
             "--remount-ro", "/dev", "--remount-ro", "/",
             "--chdir", PLACE,

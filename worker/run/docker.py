@@ -119,7 +119,7 @@ class DockerSandbox:
             "user": f"{user}:{group}",
             "working_dir": f"{PLACE}/work",
             "hostname": "firstbad",
-            "network": self._network() if errand.network else "none",
+            "network": self._network() if errand.online else "none",
             "volumes": self._mounts(job, errand),
             "read_only": True,
             "tmpfs": {"/run": "rw,nosuid,nodev,size=16m", "/var/tmp": "rw,nosuid,nodev,size=256m,mode=1777"},
@@ -151,7 +151,7 @@ class DockerSandbox:
             mounts[str(errand.environment)] = {"bind": f"{PLACE}/env", "mode": mode}
         if self._uv is not None:
             mounts[str(self._uv)] = {"bind": f"{PLACE}/bin/uv", "mode": "ro"}
-        for path in errand.files if errand.network else ():
+        for path in errand.files if errand.online else ():
             mounts[str(path)] = {"bind": str(path), "mode": "ro"}
         return mounts
 

@@ -24,7 +24,7 @@ class Unshare:
 
     def command(self, job: Job, errand: Errand) -> list[str]:
         flags = ["--pid", "--fork", "--kill-child", "--ipc", "--uts", "--mount-proc"]
-        flags += ["--net"] if self.net and not errand.network else []
+        flags += ["--net"] if self.net and not errand.online else []
         flags += ["--user", "--map-root-user"] if os.geteuid() != 0 else []
         return [self.binary, *flags, "--", *bare(job, self.setpriv)]
 

@@ -12,12 +12,14 @@ import shutil
 import stat
 import subprocess
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from worker import contract
 from worker.errors import NodeFault, fault_of
 
 INSIDE = Path(__file__).with_name("inside")
@@ -50,9 +52,18 @@ class Errand:
     order: dict[str, Any]
     timeout_s: float
     image: str | None = None
-    network: bool = False
+    #: "none", "bridge", or the name of a network that the container engine has.
+    network: str = "none"
     memory_bytes: int | None = None
+    shm_bytes: int | None = None
+    cpus: float | None = None
     pids: int = 4096
+    #: Those that are leased for this run.
+    gpus: tuple[contract.Gpu, ...] = ()
+    #: Value by variable: never to be written where it stays, nor to be shown.
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    #: How the node's folder of models is seen.
+    model_cache: Literal["none", "read-only", "shared"] = "none"
     env: dict[str, str] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
     #: Of the node, to be seen under the same paths where there is a network; never what an order names.
@@ -62,6 +73,10 @@ class Errand:
     #: A folder to be seen inside as `env`. Only the job that `prepares` it can write there.
     environment: Path | None = None
     prepares: bool = False
+
+    @property
+    def online(self) -> bool:
+        return self.network != "none"
 
 
 class InsidePhase(BaseModel):

@@ -145,7 +145,7 @@ class ProcessSandbox:
     def _port(self, errand: Errand, stop: Stop) -> Iterator[Errand]:
         """Where the network is shared, a server has its port to itself."""
         serve = errand.order.get("serve")
-        if serve is None or (self.isolation.net and not errand.network):
+        if serve is None or (self.isolation.net and not errand.online):
             yield errand
             return
         movable = _movable(serve["command"], errand.order.get("check"))
@@ -158,12 +158,12 @@ class ProcessSandbox:
             before = group.kills() if group is not None else 0
             status = _execute(_joined(command, group), job, stop, self.isolation)
             killed = group is not None and group.kills() > before
-        return Ran(status, killed, self._facts(network=errand.network))
+        return Ran(status, killed, self._facts(network=errand.online))
 
     def _prepared(self, job: Job, errand: Errand, isolation: Isolation, uid: int | None) -> list[str]:
         """The command, after all that it needs was written into the job."""
         place = PLACE if isolation.own_view else str(job.root)
-        own_network = isolation.net and not errand.network
+        own_network = isolation.net and not errand.online
         order = {
             **errand.order,
             "uid": uid,
