@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from worker import contract
 from worker.errors import NodeFault, fault_of
+from worker.run.secrets import forms
 
 INSIDE = Path(__file__).with_name("inside")
 FOLDERS = ("out/wheels", "work/tree", "work/home", "work/tmp")
@@ -90,6 +91,15 @@ Distribution = Annotated[str, Field(max_length=200, pattern=r"^[a-z0-9.+!-]+$")]
 Version = Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9._+!-]+$")]
 
 
+class InsideReplaced(BaseModel):
+    """`path`: the variable that leads to another package, or empty."""
+
+    model_config = ConfigDict(frozen=True)
+    was: str = Field(max_length=300)
+    now: str = Field(max_length=2000)
+    path: bool
+
+
 class InsideOutcome(BaseModel):
     """outcome.json, as far as it is believed: it was written where the reproduction could write too."""
 
@@ -107,6 +117,8 @@ class InsideOutcome(BaseModel):
     facts: dict[Annotated[str, Field(max_length=50)], Annotated[str, Field(max_length=500)]] = Field(max_length=10)
     python: str = Field(max_length=50)
     installed: dict[Distribution, Version] = Field(max_length=2000)
+    told: str | None = Field(default=None, max_length=2000)
+    replaced: InsideReplaced | None = None
 
 
 def install_inside(work_dir: Path) -> Path:
@@ -171,6 +183,24 @@ def fill(job: Job, order: dict[str, Any]) -> None:
         (job.inputs / "order.json").write_text(json.dumps(order, ensure_ascii=False), encoding="utf-8")
     except OSError as error:
         raise fault_of(error, f"writing {job.inputs}") from error
+
+
+def hand_over(job: Job, secrets: Mapping[str, str], uid: int | None) -> None:
+    """Writes what inside reads and removes before it starts anything: it lies where inside may remove it.
+
+    Errors: NodeFault.
+    """
+    if not secrets:
+        return
+    told = {"values": dict(secrets), "hidden": [(form.decode("latin1"), name) for form, name in forms(secrets)]}
+    try:
+        handle = os.open(job.work / "secrets.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            if uid is not None:
+                os.fchown(handle, uid, uid)
+            json.dump(told, file)
+    except OSError as error:
+        raise fault_of(error, "handing over secrets") from error
 
 
 def open_output(job: Job, name: str) -> BinaryIO | None:

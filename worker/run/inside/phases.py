@@ -55,6 +55,9 @@ class Phases:
             reserve_for(os.path.join(self.root, "out"), self.run.installed)
             if status != (0, None):
                 return status
+            from .provenance import Package
+
+            self.run.package = Package(self.run.env, self.work, self.order)
         return self.reproduce(shell)
 
     def same_python(self) -> None:
@@ -69,9 +72,12 @@ class Phases:
             self.run.enter("build")
             self.use_compiler_cache()
             return self.run.call([*shell, "-c", self.order["build"]], self.tree)
+        from .voice import MOST, Voice
+
+        self.run.voice = Voice(MOST if self.order.get("metric") else 0)
         if self.order.get("script") is not None:
             self.run.enter("script")
-            return self.run.call([*shell, os.path.join(self.inputs, "script.sh")], self.tree)
+            return self.run.call([*shell, os.path.join(self.inputs, "script.sh")], self.tree, self.run.voice)
         from .server import serve
 
         return serve(self.run, shell, self.tree)
@@ -180,6 +186,17 @@ def reserve_for(out: str, installed: dict[str, str]) -> None:
         file.write(" " * sum(len(name) + len(version) + 8 for name, version in installed.items()))
 
 
+def told(run: Run, out: str) -> str | None:
+    """What the script or the check told; its output, when there is a metric to be found in it, goes into a file."""
+    if run.voice is None:
+        return None
+    run.voice.close()
+    if run.voice.keep:
+        with open(os.path.join(out, "said"), "wb") as file:
+            file.write(run.voice.text())
+    return run.voice.told.decode("utf-8", "replace") if run.voice.told is not None else None
+
+
 def finish(run: Run, facts: dict[str, Any], out: str) -> None:
     """Ends the log and writes the outcome, whole or not at all."""
     run.leave()
@@ -188,8 +205,12 @@ def finish(run: Run, facts: dict[str, Any], out: str) -> None:
     if run.log.broken is not None and facts["fault"] is None:
         facts["fault"] = node_fault(run.log.broken)
     facts.update(ended_in=phase, ready=run.ready, phases=run.phases, began=run.began, facts=run.facts)
-    facts.update(installed=run.installed)
+    facts.update(installed=run.installed, replaced=run.package.replaced() if run.package else None)
     facts.update(bytes=run.log.total, failure_seen=run.log.failure_seen, python=sys.version.split()[0])
+    try:
+        facts.update(told=told(run, out))
+    except OSError as error:
+        facts["fault"] = facts["fault"] or node_fault(error)
     import json  # was imported while the reproduction ran
 
     with open(os.path.join(out, "outcome.new"), "r+", encoding="utf-8") as file:

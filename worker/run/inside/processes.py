@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
+    from .provenance import Package
+    from .voice import Voice
+
     Status = tuple[int | None, int | None]  # exit status, signal
 
 DRAIN_S = 2.0
@@ -44,12 +47,17 @@ class Run:
         self.phases: list[dict[str, Any]] = []
         self.facts: dict[str, str] = {}
         self.installed: dict[str, str] = {}
+        self.voice: Voice | None = None
+        self.package: Package | None = None
         self.ready: bool | None = None
         self.status: dict[int, int] = {}
         self.null = os.open(os.devnull, os.O_RDONLY)
-        self.reader, self.writer = output_pipe()
+        reader, self.writer = output_pipe()
         self.poll = select.poll()
-        self.poll.register(self.reader, select.POLLIN)
+        self.poll.register(reader, select.POLLIN)
+        # Pipes by who speaks there: the script or the check, or, as None, all the others.
+        self.speakers: dict[int, Voice | None] = {reader: None}
+        self.spoke = reader
         self.listen(order)
 
     def listen(self, order: dict[str, Any]) -> None:
@@ -75,7 +83,9 @@ class Run:
         if self.phases and self.phases[-1]["seconds"] is None:
             self.phases[-1]["seconds"] = time.monotonic() - self.zero - self.phases[-1]["at_s"]
 
-    def spawn(self, argv: list[str], cwd: str) -> int:
+    def spawn(self, argv: list[str], cwd: str, output: int | None = None) -> int:
+        """`output`: where it writes, if not where all the others do."""
+        output = self.writer if output is None else output
         pid = os.fork()
         if pid:
             started.append(pid)
@@ -84,7 +94,7 @@ class Run:
             os.setsid()
             for number in (signal.SIGPIPE, signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, signal.SIG_DFL)
-            for target, source in enumerate((self.null, self.writer, self.writer)):
+            for target, source in enumerate((self.null, output, output)):
                 os.dup2(source, target)
             first_for_the_killer()
             os.chdir(cwd)
@@ -110,11 +120,10 @@ class Run:
         return True
 
     def turn(self, pause: float) -> bool:
-        """Reads what there is, after at most `pause` seconds. True when the output has ended: no one holds the pipe."""
-        ended = False
+        """Reads what there is, after at most `pause` seconds. True when all output has ended: no one holds a pipe."""
         for handle, _ in self.poll.poll(max(min(pause, self.log.due()), 0.0) * 1000 + 0.5):
-            if handle == self.reader:
-                ended = self.read()
+            if handle in self.speakers:
+                self.read(handle)
             elif handle == self.woken:
                 os.read(self.woken, 4096)
                 self.reap()
@@ -122,16 +131,25 @@ class Run:
                 abandon()
         if self.log.due() <= 0:
             self.log.flush()
-        return ended
+        return not self.speakers
 
-    def read(self) -> bool:
+    def read(self, handle: int) -> None:
         try:
-            data = os.read(self.reader, LINE)
+            data = os.read(handle, LINE)
         except BlockingIOError:
-            return False
-        if data:
-            self.log.add(data)
-        return not data
+            return
+        if not data:
+            self.poll.unregister(handle)
+            del self.speakers[handle]
+            os.close(handle)
+            return
+        if handle != self.spoke and self.log.open:
+            self.log.add(b"\n")  # a line is of one speaker
+        self.spoke = handle
+        self.log.add(data)
+        voice = self.speakers[handle]
+        if voice is not None:
+            voice.hear(data)
 
     def reap(self) -> None:
         """Also of orphans, whose parent is process 1, or the subreaper."""
@@ -144,9 +162,16 @@ class Run:
                 return
             self.status[pid] = status
 
-    def call(self, argv: list[str], cwd: str) -> Status:
-        """Runs it to its end. Errors: TimedOut."""
-        pid = self.spawn(argv, cwd)
+    def call(self, argv: list[str], cwd: str, voice: Voice | None = None) -> Status:
+        """Runs it to its end. `voice`: hears what it writes, which goes into the log too. Errors: TimedOut."""
+        output = None
+        if voice is not None:
+            reader, output = output_pipe()
+            self.speakers[reader] = voice
+            self.poll.register(reader, select.POLLIN)
+        pid = self.spawn(argv, cwd, output)
+        if output is not None:
+            os.close(output)
         import json  # noqa: F401 (the outcome will need it, and now there is time)
 
         self.wait(lambda: pid in self.status, self.deadline)

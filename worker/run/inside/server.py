@@ -40,7 +40,7 @@ def serve(run: Run, shell: list[str], cwd: str) -> Status:
     status: Status = (None, None)
     if run.order.get("check"):
         run.enter("check")
-        status = run.call([*shell, "-c", run.order["check"]], cwd)
+        status = run.call([*shell, "-c", run.order["check"]], cwd, run.voice)
         if server in run.status:
             run.facts["server_ended"] = "exit status %s, signal %s" % split(run.status[server])
     run.leave()
