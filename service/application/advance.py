@@ -12,6 +12,7 @@ from service.application.forecast import Fleet, Forecast, forecast, with_room
 from service.application.keys import Scope
 from service.application.plan import Step, Wanted, step
 from service.application.ports import Transaction
+from service.application.verdicts import derive, refusal
 from service.domain.bisection import Bisection, Probe
 from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_BUILDS, LIVE_PROBES, BisectionState, ProbeState, moved
 
@@ -24,12 +25,22 @@ def advance(tx: Transaction, bisection: Bisection, scope: Scope, ahead: int, now
     `ahead`: builds that may be under way at most before a probe wants them.
     """
     while bisection.state in ADVANCING:
-        probes = tx.probes(bisection.id)
-        taken = step(bisection, probes, scope, _forecast(tx, bisection, scope, probes, ahead, now))
+        probes = derive(tx, bisection, now)
+        taken = _refused(bisection, probes) or step(
+            bisection, probes, scope, _forecast(tx, bisection, scope, probes, ahead, now)
+        )
         bisection = _take(tx, bisection, probes, taken, scope, now)
         if taken.state is None and not _judged_at_once(tx, bisection, probes, taken):
             break
     return bisection
+
+
+def _refused(bisection: Bisection, probes: Sequence[Probe]) -> Step | None:
+    problem = refusal(bisection, probes)
+    if problem is None:
+        return None
+    live = tuple(probe for probe in probes if probe.state in LIVE_PROBES)
+    return Step(state=BisectionState.REFUSED, problem=problem, worthless=live)
 
 
 def _forecast(

@@ -6,10 +6,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from service.application import builds
+from service.application.cases import Wanted
 from service.application.judge import judge_build, judge_build_failure, judge_fault
 from service.application.keys import Keys
 from service.application.ports import Transaction
-from service.domain.bisection import Bisection, Build, FailureIn, Message, Probe
+from service.application.verdicts import wanted_of
+from service.domain.bisection import Bisection, Build, FailureIn, Message, Probe, Request
 from service.domain.evidence import Judgement
 from service.domain.lifecycle import LIVE_BUILDS, BuildState, ProbeState, moved
 
@@ -58,12 +60,19 @@ def after_build(tx: Transaction, probe: Probe, build: Build, now: datetime) -> P
         return give_verdict(tx, replace(probe, node=build.node), ProbeState.JUDGED, judge_build(), now)
     if build.state is BuildState.FAILED and build.failure is not None:
         ended = replace(probe, outcome=build.failure, node=build.node)
-        judgement = judge_build_failure(build.failure, request, build.notes)
+        judgement = judge_build_failure(build.failure, request, build.notes, _wanted(tx, probe, request))
         return give_verdict(tx, ended, ProbeState.JUDGED, judgement, now)
     if build.state is BuildState.FAULTED:
         judgement = judge_fault(build.faults)
         return give_verdict(tx, replace(probe, faults=build.faults), ProbeState.FAULTED, judgement, now)
     raise ValueError(f"build {build.key} has not ended: {build.state}")
+
+
+def _wanted(tx: Transaction, probe: Probe, request: Request) -> Wanted | None:
+    if request.failure_in is FailureIn.RUN:
+        return None
+    bisection = tx.bisection(probe.bisection_id)
+    return wanted_of(bisection, [other for other in tx.probes(bisection.id) if other.id != probe.id])
 
 
 def give_verdict(tx: Transaction, probe: Probe, state: ProbeState, judgement: Judgement, now: datetime) -> Probe:

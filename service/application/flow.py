@@ -17,6 +17,7 @@ from service.application.ports import HistoryFailed, Ports, QueueUnavailable, St
 from service.application.queries import LogStream
 from service.application.report import Report
 from service.application.submit import Submission, complete
+from service.application.verdicts import derive
 from service.domain.bisection import Bisection, Build, Event, Message, Node, Probe, Problem
 from service.domain.errors import UserError
 from service.domain.lifecycle import LIVE_BISECTIONS, BisectionState, moved
@@ -25,6 +26,12 @@ from service.domain.results import BuildReport, ProbeReport, SurveyReport
 log = logging.getLogger(__name__)
 #: Why a repository that was read before cannot be read now.
 NO_HISTORY = (UserError, HistoryFailed)
+#: Where a bisection goes on whose verdicts changed after its end.
+REOPENED = {
+    BisectionState.FOUND: BisectionState.SEARCHING,
+    BisectionState.SUSPECTS: BisectionState.SEARCHING,
+    BisectionState.REFUSED: BisectionState.CHECKING_ENDS,
+}
 
 
 @dataclass(frozen=True)
@@ -38,7 +45,9 @@ class Flow:
         request = complete(submission, self.ports.recipes, self.ports.policy)
         self.ports.history.check(request.repo)
         now = self.ports.clock.now()
-        bisection = Bisection(self.ports.ids.new(), BisectionState.QUEUED, request, submitter, now, now)
+        bisection = Bisection(
+            self.ports.ids.new(), BisectionState.QUEUED, request, submitter, now, now, notes=request.notes
+        )
         with self._work() as tx:
             tx.add_bisection(bisection)
             tx.add_event(bisection.id, now, "state", {"state": str(bisection.state), "by": submitter})
@@ -100,6 +109,28 @@ class Flow:
     def nodes(self) -> tuple[Node, ...]:
         with self.ports.bisections.transaction() as tx:
             return tx.nodes()
+
+    def bring_back(self, name: str) -> Node:
+        """A node that was taken out gets probes again. Errors: NotFound."""
+        with self._work() as tx:
+            return nodes.bring_back(tx, name, self.ports.clock.now())
+
+    def judge_again(self, id: str) -> tuple[Probe, ...]:
+        """Derives all verdicts anew from the outcomes that are kept; the probes whose verdict changed.
+
+        An answer that they do not bear any more is taken back, and the search goes on from what they say.
+        """
+        with self._work() as tx:
+            bisection = tx.bisection(id, lock=True)
+            before = {probe.id: probe.verdict for probe in tx.probes(id)}
+            after = derive(tx, bisection, self.ports.clock.now())
+            changed = tuple(probe for probe in after if probe.verdict is not before[probe.id])
+            if changed and bisection.state in REOPENED:
+                again = replace(bisection, answer=None, problem=None, ended_at=None)
+                self._to(tx, again, REOPENED[bisection.state])
+        if changed:
+            self._advance_all([id])
+        return changed
 
     def health(self) -> dict[str, str]:
         """Each part with "ok" or why it is not."""
@@ -188,12 +219,25 @@ class Flow:
         self._evict()
         missing = sweep.missing(carried, self.ports.queue)
         touched = {bisection.id for bisection in live}
+        touched |= self._look_after_nodes()
         for ticket in sorted(ticket for ticket in carried if ticket.silent or ticket in missing):
             with self._work() as tx:
                 touched |= sweep.put_back(tx, ticket, ticket in missing, self.ports.clock.now())
         self._advance_all(touched)
 
     # How it is done
+
+    def _look_after_nodes(self) -> set[str]:
+        """The broker may have forgotten who was taken out; and what waits for a node that is gone goes to any other."""
+        with self._work() as tx:
+            now = self.ports.clock.now()
+            out = [node.name for node in tx.nodes() if node.out]
+            stranded = nodes.stranded(tx, now)
+            for probe in stranded:
+                sweep.send_elsewhere(tx, probe, now)
+        for name in out:
+            self.ports.queue.take_out(name, out=True)
+        return {probe.bisection_id for probe in stranded}
 
     def _evict(self) -> None:
         """Keeps the wheels in the store within the policy's budget."""
@@ -256,8 +300,11 @@ class Flow:
             bisection = tx.bisection(id, lock=True)
             if bisection.state is not BisectionState.PREPARING or survey.asked(bisection):
                 return
-            known = preparation.known(bisection, prepared)
+            known = survey.with_gpus(tx, preparation.known(bisection, prepared), self.ports.clock.now())
             tx.save_bisection(known)
+            if survey.waits_for_gpus(known):
+                # The sweep has it prepared again now and then.
+                return
             if survey.needed(known.request):
                 survey.ask(tx, known, self.ports.clock.now())
                 return

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from service.application.ports import Transaction
-from service.domain.bisection import Node
+from service.domain.bisection import Message, Node, Probe
+from service.domain.errors import NotFound
+from service.domain.evidence import Fault
+from service.domain.lifecycle import ProbeState
+from service.domain.recipe import Resources
 
 #: A node that has said nothing for so long has no room.
 SILENT = timedelta(seconds=60)
@@ -19,3 +26,71 @@ def why_out(tx: Transaction, name: str) -> str:
 
 def alive(nodes: Collection[Node], now: datetime) -> tuple[Node, ...]:
     return tuple(node for node in nodes if node.state == "alive" and now - node.seen_at < SILENT)
+
+
+def running(nodes: Collection[Node], now: datetime) -> tuple[Node, ...]:
+    """Those that take probes."""
+    return tuple(node for node in alive(nodes, now) if "run" in node.roles and not node.out)
+
+
+def fitting(nodes: Collection[Node], count: int, gpu_class: str | None) -> tuple[Node, ...]:
+    """Those that have so many GPUs of the class; all, where none are wanted."""
+    return tuple(node for node in nodes if gpu_class is None or _gpus(node)[gpu_class] >= count)
+
+
+def _gpus(node: Node) -> Counter[str]:
+    return Counter(gpu.gpu_class for gpu in node.gpus)
+
+
+def gpu_class(wanted: Resources, nodes: Collection[Node], now: datetime) -> str | None:
+    """The class of GPUs that a bisection's runs get: all the same, that of most nodes which have enough of them."""
+    there = running(nodes, now)
+    models = {gpu.gpu_class: gpu.model for node in there for gpu in node.gpus}
+    named = [c for c, model in models.items() if wanted.gpu is None or re.search(wanted.gpu, model, re.IGNORECASE)]
+    count = {found: len(fitting(there, wanted.gpus, found)) for found in named}
+    enough = sorted(found for found in named if count[found])
+    return max(enough, key=lambda found: count[found], default=None)
+
+
+def models(nodes: Collection[Node], now: datetime) -> list[str]:
+    """How many GPUs of which model each node has, in words."""
+    several = [Counter(gpu.model for gpu in node.gpus) for node in running(nodes, now)]
+    return sorted({f"{number} x {model}" for found in several for model, number in found.items()})
+
+
+def another(tx: Transaction, probe: Probe, faults: Sequence[Fault], now: datetime) -> str | None:
+    """A node for the next attempt that none of the faults is of, the one with least to do; None when there is none."""
+    bisection = tx.bisection(probe.bisection_id)
+    tried = {fault.node for fault in faults}
+    count, wanted = bisection.request.recipe.resources.gpus, bisection.setup.gpu_class
+    left = [node for node in fitting(running(tx.nodes(), now), count, wanted) if node.name not in tried]
+    if not left or not faults[-1].node:
+        return None
+    busy = Counter(other.node or other.target for other in tx.probes_in((ProbeState.QUEUED, ProbeState.RUNNING)))
+    return min(left, key=lambda node: (busy[node.name], node.name)).name
+
+
+def take_out(tx: Transaction, name: str, why: str, now: datetime) -> None:
+    """It gets no probe any more, until an operator brings it back."""
+    for node in tx.nodes():
+        if node.name == name and not node.out:
+            tx.save_node(replace(node, out=why))
+            tx.post(Message("node", f"node:{name}:out:{now.isoformat()}", {"node": name, "out": True}), now)
+
+
+def bring_back(tx: Transaction, name: str, now: datetime) -> Node:
+    """Errors: NotFound."""
+    found = next((node for node in tx.nodes() if node.name == name), None)
+    if found is None:
+        known = ", ".join(sorted(node.name for node in tx.nodes())) or "none"
+        raise NotFound(f"there is no node {name!r}", value=name, advice=f"known are: {known}")
+    back = replace(found, out="")
+    tx.save_node(back)
+    tx.post(Message("node", f"node:{name}:back:{now.isoformat()}", {"node": name, "out": False}), now)
+    return back
+
+
+def stranded(tx: Transaction, now: datetime) -> tuple[Probe, ...]:
+    """Probes that are queued for one node that takes none now."""
+    there = {node.name for node in running(tx.nodes(), now)}
+    return tuple(p for p in tx.probes_in((ProbeState.QUEUED,)) if p.target is not None and p.target not in there)

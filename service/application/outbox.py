@@ -56,6 +56,9 @@ def compose(tx: Transaction, message: Message) -> Posted:
         case "cancel":
             kind, id, attempt = str(payload["kind"]), str(payload["id"]), int(str(payload["attempt"]))
             return Posted(message, lambda ports: ports.queue.cancel(kind, id, attempt))
+        case "node":
+            name, out = str(payload["node"]), bool(payload["out"])
+            return Posted(message, lambda ports: ports.queue.take_out(name, out=out))
         case "remove":
             return Posted(message, lambda ports: ports.artifacts.remove(str(payload["path"])))
     raise ValueError(f"nothing sends {message.topic!r}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from service.application import wording
 from service.application.forecast import Forecast, cost, worth_building
 from service.application.keys import Scope
+from service.application.measure import measured
 from service.domain.bisection import Answer, Bisection, Probe, Problem, Purpose
 from service.domain.errors import BadEnds
 from service.domain.evidence import Verdict
@@ -29,6 +30,8 @@ from service.search import (
 
 #: So often an end of a flaky failure is tried before it is taken to be other than it is said to be.
 END_TRIALS = 8
+#: So few faulted probes say nothing yet of the nodes.
+FEWEST_FAULTED = 2
 #: So many futures of the search are looked at for wheels to build ahead.
 LOOK_AHEAD = 8
 _EXPECTED = {Purpose.BAD_END: Verdict.BAD, Purpose.GOOD_END: Verdict.GOOD}
@@ -65,11 +68,24 @@ NO_FORECAST = Forecast()
 
 def step(bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecast: Forecast = NO_FORECAST) -> Step:
     """Only for a bisection that checks its ends, searches or confirms."""
+    if (problem := _unfit(probes)) is not None:
+        live = tuple(probe for probe in probes if probe.state in LIVE_PROBES)
+        return Step(state=BisectionState.FAILED, problem=problem, worthless=live)
     if bisection.state is BisectionState.CHECKING_ENDS:
         return _check_ends(bisection, probes, scope, forecast)
     if bisection.state is BisectionState.SEARCHING:
         return _search(bisection, probes, scope, forecast)
     return Step(state=BisectionState.FOUND)
+
+
+def _unfit(probes: Sequence[Probe]) -> Problem | None:
+    """More than a third of the probes that are over ended with faults: such an environment can judge nothing."""
+    over = [probe for probe in probes if probe.state in (ProbeState.JUDGED, ProbeState.FAULTED)]
+    faulted = [probe for probe in over if probe.state is ProbeState.FAULTED]
+    searched = any(probe.purpose is Purpose.SEARCH for probe in faulted)
+    if searched and len(faulted) >= FEWEST_FAULTED and len(faulted) * 3 > len(over):
+        return wording.unfit(faulted, len(over))
+    return None
 
 
 def evidence_of(probes: Sequence[Probe]) -> Evidence:
@@ -82,7 +98,8 @@ def _check_ends(bisection: Bisection, probes: Sequence[Probe], scope: Scope, for
     ends = [Wanted(bisection.bad_sha or "", Purpose.BAD_END)]
     ends += [Wanted(sha, Purpose.GOOD_END) for sha in bisection.good_shas]
     live = [probe for probe in probes if probe.state in LIVE_PROBES]
-    missing = [end for end in ends if _wants_a_trial(end, probes, bisection.request.flaky)]
+    missing = [end for end in ends if _wants_a_trial(bisection, end, probes)]
+    missing.sort(key=lambda end: sum((p.sha, p.purpose) == (end.sha, end.purpose) for p in probes))
     if missing:
         room = bisection.request.width - len(live)
         wanted = tuple(missing[: max(room, 0)])
@@ -107,10 +124,14 @@ def _ahead_of_search(
     return worth_building([*ends, *((sha, 0.99) for sha in first), *later], scope.keys, forecast)
 
 
-def _wants_a_trial(end: Wanted, probes: Sequence[Probe], flaky: bool) -> bool:
-    """One is enough; of a flaky failure, as many as it takes to see the end as it is said to be, up to END_TRIALS."""
+def _wants_a_trial(bisection: Bisection, end: Wanted, probes: Sequence[Probe]) -> bool:
+    """One is enough; of a flaky failure, as many as it takes to see the end as it is said to be, up to END_TRIALS; of a
+    number, as many as it takes to tell the ends apart."""
     trials = [p for p in probes if (p.sha, p.purpose) == (end.sha, end.purpose) and p.state is not ProbeState.CANCELLED]
-    if not trials or not flaky:
+    if trials and (numbers := measured(bisection, probes)) is not None:
+        undecided = all(probe.state is ProbeState.JUDGED and probe.verdict is None for probe in trials)
+        return undecided and numbers.ends.verdict == "unsure"
+    if not trials or not bisection.request.flaky:
         return not trials
     settled = any(probe.verdict in (_EXPECTED[end.purpose], Verdict.SKIP) for probe in trials)
     return not settled and len(trials) < END_TRIALS and all(probe.verdict is not None for probe in trials)
@@ -122,6 +143,9 @@ def _ends_judged(bisection: Bisection, probes: Sequence[Probe]) -> Step:
     faulted = [probe for probe in (bad, *goods) if probe.state is ProbeState.FAULTED]
     if faulted:
         return Step(state=BisectionState.FAILED, problem=wording.end_faulted(faulted[0]))
+    numbers = measured(bisection, probes)
+    if numbers is not None and bad.verdict is not Verdict.SKIP and numbers.ends.verdict == "alike":
+        return Step(state=BisectionState.REFUSED, problem=wording.ends_alike(numbers.ends.why, bad.sha))
     problem = _wrong_ends(bad, goods)
     if problem is not None:
         return Step(state=BisectionState.REFUSED, problem=problem)
@@ -163,7 +187,7 @@ def _search(bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecas
         case Suspects(shas=shas, why=why):
             return Step(candidates_left=len(shas)) if live else _suspects(shas, why, probes)
         case Searching(candidates_left=left, expected_probes=expected):
-            going = _go_on(bisection, live, scope, evidence, forecast)
+            going = _go_on(bisection, probes, scope, evidence, forecast)
             return replace(going, candidates_left=left, expected_probes=expected)
 
 
@@ -180,10 +204,19 @@ def _suspects(shas: tuple[str, ...], why: str, probes: Sequence[Probe]) -> Step:
     return Step(BisectionState.SUSPECTS, (), (), answer, None, len(shas), 0.0)
 
 
-def _go_on(bisection: Bisection, live: Sequence[Probe], scope: Scope, evidence: Evidence, forecast: Forecast) -> Step:
+def _undecided(probes: Sequence[Probe], evidence: Evidence, in_flight: Sequence[str]) -> list[str]:
+    """Commits whose number needs one more run to be told."""
+    measured = dict.fromkeys(probe.sha for probe in probes if probe.state is ProbeState.JUDGED and not probe.verdict)
+    return [sha for sha in measured if sha not in evidence.tallies and sha not in in_flight]
+
+
+def _go_on(bisection: Bisection, probes: Sequence[Probe], scope: Scope, evidence: Evidence, forecast: Forecast) -> Step:
+    live = [probe for probe in probes if probe.state in LIVE_PROBES]
     noise, width = _noise(bisection), bisection.request.width
     worthless = set(redundant(scope.range, evidence, tuple(probe.sha for probe in live), noise=noise))
     kept = tuple(probe.sha for probe in live if probe.sha not in worthless)
+    more = _undecided(probes, evidence, kept)
+    kept = (*kept, *more[: max(width - len(kept), 0)])
     costs = _costs(bisection, scope, evidence, forecast)
     new = next_probes(scope.range, evidence, in_flight=kept, width=width, cost=costs, noise=noise)
     ahead: tuple[str, ...] = ()
@@ -194,6 +227,7 @@ def _go_on(bisection: Bisection, live: Sequence[Probe], scope: Scope, evidence: 
             scope.range, evidence, in_flight=flying, n=LOOK_AHEAD, cost=costs, noise=noise, width=width
         )
         ahead = worth_building(likely, scope.keys, forecast)
+    new = (*(sha for sha in kept if sha in more), *new)
     return Step(
         wanted=tuple(Wanted(sha, Purpose.SEARCH) for sha in new),
         worthless=tuple(probe for probe in live if probe.sha in worthless),

@@ -64,7 +64,8 @@ def _check_paths(history: History, request: Request, bad: Commit) -> None:
 def known(bisection: Bisection, prepared: Prepared) -> Bisection:
     """The bisection with what was found out about it."""
     size = len(prepared.range)
-    found = replace(bisection, good_shas=prepared.good_shas, bad_sha=prepared.bad_sha, notes=prepared.notes)
+    notes = (*bisection.request.notes, *prepared.notes)
+    found = replace(bisection, good_shas=prepared.good_shas, bad_sha=prepared.bad_sha, notes=notes)
     return replace(found, candidates=size, candidates_left=size, setup=prepared.setup)
 
 

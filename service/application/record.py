@@ -8,10 +8,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from service.application import builds
+from service.application import builds, nodes
+from service.application.cases import Gives
 from service.application.dispatch import after_build, give_verdict, queue_probe, rebuild
-from service.application.judge import judge, judge_fault
+from service.application.judge import judge_fault
 from service.application.ports import Transaction
+from service.application.verdicts import ruling_of
 from service.domain.bisection import Build, Probe
 from service.domain.evidence import Fault, Outcome
 from service.domain.lifecycle import LIVE_BUILDS, BuildState, ProbeState, moved
@@ -30,7 +32,7 @@ LOST_BASE = "lost-base"
 #: An operator's stop says nothing about the probe, and there are only so many bases to lose.
 NOT_COUNTED = frozenset({"stopped", "lost-base"})
 #: A node that is not fit for it at all, where others may be; so many of these count as one fault.
-REFUSED = frozenset({"other-python", "sandbox-refused"})
+REFUSED = frozenset({"other-python", "sandbox-refused", "node-out"})
 REFUSALS = 10
 _IN_FLIGHT = (ProbeState.QUEUED, ProbeState.RUNNING)
 _IN_WORK = (BuildState.QUEUED, BuildState.RUNNING)
@@ -61,16 +63,27 @@ def probe_ended(tx: Transaction, report: ProbeReport, now: datetime) -> bool:
         return False
     probe = replace(probe, node=report.node, started_at=probe.started_at or now)
     if report.fault is not None:
-        retry_probe(tx, probe, report.fault, now)
+        retry_probe(tx, probe, replace(report.fault, node=report.node), now)
     elif report.outcome is not None:
-        _judged(tx, probe, report.outcome, now)
+        _observed(tx, probe, report.outcome, now)
     return True
 
 
-def _judged(tx: Transaction, probe: Probe, outcome: Outcome, now: datetime) -> None:
-    request = tx.bisection(probe.bisection_id).request
-    judgement = judge(outcome, request)
-    give_verdict(tx, replace(probe, outcome=outcome), ProbeState.JUDGED, judgement, now)
+def _observed(tx: Transaction, probe: Probe, outcome: Outcome, now: datetime) -> None:
+    """The verdict, or another attempt where the outcome shows that it was not the commit's doing."""
+    ruled = ruling_of(tx.bisection(probe.bisection_id), tx.probes(probe.bisection_id), probe, outcome)
+    if ruled.gives is Gives.OWN_DAY:
+        data: dict[str, object] = {"probe": probe.id, "sha": probe.sha, "reason": ruled.reason}
+        tx.add_event(probe.bisection_id, now, "own day", data)
+        queue_probe(tx, replace(probe, own_day=True), now)
+    elif ruled.gives in (Gives.FAULT, Gives.OUT):
+        fault = Fault(ruled.kind, ruled.reason, ruled.advice, probe.node or "", outcome.log)
+        if ruled.gives is Gives.OUT and probe.node is not None:
+            nodes.take_out(tx, probe.node, ruled.reason, now)
+            tx.add_event(probe.bisection_id, now, "node out", {"node": probe.node, "reason": ruled.reason})
+        retry_probe(tx, probe, fault, now)
+    else:
+        give_verdict(tx, replace(probe, outcome=outcome), ProbeState.JUDGED, ruled.judgement, now)
 
 
 def retry_probe(tx: Transaction, probe: Probe, fault: Fault, now: datetime) -> None:
@@ -81,7 +94,8 @@ def retry_probe(tx: Transaction, probe: Probe, fault: Fault, now: datetime) -> N
     if counted(faults) < MAX_FAULTS and fault.kind in LOST_WHEEL and probe.build_key is not None:
         rebuild(tx, replace(probe, faults=faults), now)
     elif counted(faults) < MAX_FAULTS:
-        queue_probe(tx, replace(probe, faults=faults), now, delay_s(faults))
+        again = replace(probe, faults=faults, target=nodes.another(tx, probe, faults, now))
+        queue_probe(tx, again, now, delay_s(faults))
     else:
         _give_up(tx, replace(probe, faults=faults), now)
 
@@ -140,7 +154,7 @@ def _built(build: Build, wheel: WheelFacts, now: datetime) -> Build:
 
 def retry_build(tx: Transaction, build: Build, fault: Fault, now: datetime) -> frozenset[str]:
     """A new attempt; after MAX_FAULTS the probes that wait for it are given up with its faults."""
-    faults = (*build.faults, fault)
+    faults = (*build.faults, replace(fault, node=fault.node or build.node or ""))
     build = replace(build, faults=faults)
     if fault.kind == LOST_BASE and build.base_key is not None:
         builds.lose(tx, build.base_key, now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from service.application import wording
+from service.application import nodes, wording
 from service.application.ports import Transaction
 from service.application.record import MAX_FAULTS, counted, delay_s
 from service.domain.bisection import Bisection, Message, Request, Survey
@@ -18,6 +18,23 @@ from service.domain.results import SurveyReport
 def needed(request: Request) -> bool:
     """A process that runs in the source tree needs nothing that could differ."""
     return request.recipe.build_command is not None or request.sandbox is SandboxKind.DOCKER
+
+
+def with_gpus(tx: Transaction, bisection: Bisection, now: datetime) -> Bisection:
+    """With the class of GPUs that all its runs get, where it wants any and a node has them."""
+    wanted = bisection.request.recipe.resources
+    if not wanted.gpus:
+        return bisection
+    there = tx.nodes()
+    found = nodes.gpu_class(wanted, there, now)
+    if found is None:
+        note = wording.waits_for_gpus(wanted, nodes.models(there, now))
+        return replace(bisection, notes=(*bisection.notes, note))
+    return replace(bisection, setup=replace(bisection.setup, gpu_class=found))
+
+
+def waits_for_gpus(bisection: Bisection) -> bool:
+    return bisection.request.recipe.resources.gpus > 0 and bisection.setup.gpu_class is None
 
 
 def asked(bisection: Bisection) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from service.application import builds, survey
+from service.application.dispatch import queue_probe
 from service.application.ports import ProbeQueue, Transaction
 from service.application.record import release, retry_build, retry_probe
 from service.domain.bisection import Bisection, Build, Message, Probe
@@ -88,7 +89,10 @@ def _put_back_probe(tx: Transaction, probe: Probe, now: datetime) -> None:
         tx.save_probe(replace(probe, silent_since=None))
         _send_again(tx, Ticket("probe", probe.id, probe.attempt), now)
     else:
-        retry_probe(tx, probe, _LOST, now)
+        # Should the node be back after all, its run is not wanted any more.
+        stop: dict[str, object] = {"kind": "probe", "id": probe.id, "attempt": probe.attempt}
+        tx.post(Message("cancel", f"cancel:probe:{probe.id}:{probe.attempt}", stop), now)
+        retry_probe(tx, probe, replace(_LOST, node=probe.node or ""), now)
 
 
 def _send_again(tx: Transaction, ticket: Ticket, now: datetime) -> None:
@@ -98,6 +102,13 @@ def _send_again(tx: Transaction, ticket: Ticket, now: datetime) -> None:
     """
     key = f"{ticket.kind}:{ticket.id}:{ticket.attempt}:{now.isoformat()}"
     tx.post(Message(ticket.kind, key, {"id": ticket.id, "attempt": ticket.attempt}), now)
+
+
+def send_elsewhere(tx: Transaction, found: Probe, now: datetime) -> None:
+    """What is queued for a node that takes none goes to any other."""
+    probe = tx.probe(found.id, lock=True)
+    if probe.state is ProbeState.QUEUED and probe.attempt == found.attempt:
+        queue_probe(tx, replace(probe, target=None), now)
 
 
 def _build(tx: Transaction, ticket: Ticket, gone: bool, now: datetime) -> set[str]:
@@ -168,5 +179,5 @@ def give_back(tx: Transaction, ticket: Ticket, now: datetime) -> frozenset[str]:
     probe = tx.probe(ticket.id, lock=True)
     if probe.attempt != ticket.attempt or probe.state is not ProbeState.RUNNING:
         return frozenset()
-    retry_probe(tx, probe, _RESTARTED, now)
+    retry_probe(tx, probe, replace(_RESTARTED, node=probe.node or ""), now)
     return frozenset({probe.bisection_id})

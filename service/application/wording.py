@@ -8,6 +8,7 @@ from service.domain.bisection import Answer, Bisection, Commit, Probe, Problem
 from service.domain.errors import BadEnds, UserError
 from service.domain.evidence import Fault, Verdict
 from service.domain.lifecycle import BisectionState
+from service.domain.recipe import Resources
 
 LAST_LINES = 10
 
@@ -50,6 +51,33 @@ def ends_swapped(good: Probe, bad: Probe, kind: type[UserError]) -> Problem:
 
 
 _CHECK_SCRIPT = "check that the reproduction shows this failure here"
+
+
+def refused(probe: Probe, kind: str, reason: str, advice: str) -> Problem:
+    title = "The package under test was replaced" if kind == "replaced-package" else "No node can run this"
+    return Problem(kind, title, f"{reason}.\n{last_lines(probe)}", probe.sha, "", advice)
+
+
+def ends_alike(why: str, bad_sha: str) -> Problem:
+    advice = "look whether this is the number that got worse, measure more of it in one run, or name other ends"
+    return Problem(BadEnds.slug, "The ends do not differ", why, bad_sha, "metric", advice)
+
+
+def unfit(faulted: Sequence[Probe], tried: int) -> Problem:
+    kinds = sorted({probe.faults[-1].kind for probe in faulted})
+    last = faulted[-1].faults[-1]
+    return Problem(
+        "unfit-environment",
+        "The nodes are not fit to judge this",
+        f"{len(faulted)} of {tried} probes ended with faults ({', '.join(kinds)}); the last: {last.message}",
+        advice=last.advice or "mend the nodes and submit again; wheels that were built are kept",
+    )
+
+
+def waits_for_gpus(wanted: Resources, models: Sequence[str]) -> str:
+    which = f" ({wanted.gpu})" if wanted.gpu else ""
+    have = f"the nodes have {', '.join(models)}" if models else "no node has a GPU"
+    return f"waits for a node with {wanted.gpus} GPUs{which}: {have}"
 
 
 def end_untestable(probe: Probe) -> Problem:

@@ -55,9 +55,10 @@ MOVES: Mapping[type[StrEnum], Mapping[StrEnum, frozenset[StrEnum]]] = {
         _B.CHECKING_ENDS: frozenset({_B.SEARCHING} | _ENDS),
         _B.SEARCHING: frozenset({_B.CONFIRMING, _B.SUSPECTS} | _ENDS),
         _B.CONFIRMING: frozenset({_B.FOUND, _B.SUSPECTS, _B.SEARCHING} | _ENDS),
-        _B.FOUND: frozenset(),
-        _B.SUSPECTS: frozenset(),
-        _B.REFUSED: frozenset(),
+        # An end of its own kind is taken back when the verdicts that it stands on have changed.
+        _B.FOUND: frozenset({_B.SEARCHING}),
+        _B.SUSPECTS: frozenset({_B.SEARCHING}),
+        _B.REFUSED: frozenset({_B.CHECKING_ENDS}),
         _B.FAILED: frozenset(),
         _B.CANCELLED: frozenset(),
     },

@@ -27,6 +27,7 @@ class Workers:
     surveys: list[SurveyOrder] = field(default_factory=list)
     prepares: list[str] = field(default_factory=list)
     cancelled: list[tuple[str, str, int]] = field(default_factory=list)
+    taken_out: list[tuple[str, bool]] = field(default_factory=list)
     seen: list[ProbeOrder] = field(default_factory=list)
     built: list[BuildOrder] = field(default_factory=list)
     down: bool = False
@@ -46,6 +47,9 @@ class Workers:
 
     def cancel(self, kind: str, id: str, attempt: int) -> None:
         self._take(self.cancelled, (kind, id, attempt))
+
+    def take_out(self, node: str, *, out: bool) -> None:
+        self._take(self.taken_out, (node, out))
 
     def under_way(self, kind: str, id: str, attempt: int) -> bool:
         if self.down:

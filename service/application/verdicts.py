@@ -1,0 +1,112 @@
+"""All verdicts of a bisection, derived anew from its outcomes whenever one more is known, or a rule has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from service.application import wording
+from service.application.cases import Case, Gives, Ruling, Wanted
+from service.application.judge import judge_build_failure, rule
+from service.application.measure import Measured, measured, verdict
+from service.application.ports import Transaction
+from service.domain.bisection import Bisection, FailureIn, Probe, Problem, Purpose
+from service.domain.evidence import Judgement, Outcome, Verdict
+from service.domain.lifecycle import ProbeState
+
+#: What a build leaves as an outcome.
+_BUILD = ("build", "fix-up")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A probe with what its outcome gives now; no verdict as long as a number needs more runs."""
+
+    probe: Probe
+    verdict: Verdict | None
+    reason: str
+    ruling: Ruling | None = None
+
+
+def wanted_of(bisection: Bisection, probes: Sequence[Probe]) -> Wanted | None:
+    """The failure looked for, as the bad end's first bad run shows it."""
+    request = bisection.request
+    for probe in probes:
+        if probe.purpose is not Purpose.BAD_END or probe.outcome is None or probe.state is not ProbeState.JUDGED:
+            continue
+        if _plain(bisection, probe, probe.outcome).verdict is Verdict.BAD:
+            found = probe.outcome.signature
+            return Wanted(found if request.metric is None else None, probe.outcome.ended_in)
+    return None
+
+
+def _plain(bisection: Bisection, probe: Probe, outcome: Outcome) -> Judgement:
+    if outcome.ended_in in _BUILD:
+        return judge_build_failure(outcome, bisection.request)
+    return rule(Case(outcome, bisection.request, None, probe.faults, probe.own_day)).judgement
+
+
+def ruling_of(bisection: Bisection, probes: Sequence[Probe], probe: Probe, outcome: Outcome) -> Ruling:
+    """What one more outcome gives. `probes`: all others of the bisection."""
+    wanted = wanted_of(bisection, [other for other in probes if other.id != probe.id])
+    return rule(Case(outcome, bisection.request, wanted, probe.faults, probe.own_day))
+
+
+def judged(bisection: Bisection, probes: Sequence[Probe]) -> tuple[Judged, ...]:
+    """Of the probes whose outcome is known."""
+    wanted = wanted_of(bisection, probes)
+    known = [
+        (probe, probe.outcome) for probe in probes if probe.state is ProbeState.JUDGED and probe.outcome is not None
+    ]
+    found = [_judged(bisection, probe, outcome, wanted) for probe, outcome in known]
+    numbers = measured(bisection, [one.probe for one in found if one.verdict is Verdict.GOOD])
+    return tuple(found) if numbers is None else tuple(_by_number(one, numbers) for one in found)
+
+
+def _judged(bisection: Bisection, probe: Probe, outcome: Outcome, wanted: Wanted | None) -> Judged:
+    if outcome.ended_in in _BUILD:
+        told = judge_build_failure(outcome, bisection.request, wanted=wanted)
+        return Judged(probe, told.verdict, told.reason)
+    ruled = rule(Case(outcome, bisection.request, wanted, probe.faults, probe.own_day))
+    return Judged(probe, ruled.judgement.verdict, ruled.reason, ruled)
+
+
+def _by_number(one: Judged, numbers: Measured) -> Judged:
+    """A run that went well is told by its number; one that did not says nothing."""
+    if one.verdict is not Verdict.GOOD or one.probe.outcome is None:
+        return one
+    if not one.probe.outcome.samples:
+        why = one.probe.outcome.environment.get("metric", "no number was found")
+        return replace(one, verdict=Verdict.SKIP, reason=f"nothing was measured: {why}")
+    told = verdict(numbers, one.probe.sha)
+    if told is None:
+        values = ", ".join(f"{value:g}" for value in one.probe.outcome.samples)
+        return replace(one, verdict=None, reason=f"measured {values}; more runs are needed")
+    return replace(one, verdict=told.verdict, reason=told.reason)
+
+
+def derive(tx: Transaction, bisection: Bisection, now: datetime) -> tuple[Probe, ...]:
+    """All probes, with the verdicts that their outcomes have now; what changed by that is kept and told."""
+    probes = tx.probes(bisection.id)
+    changed = {one.probe.id: one for one in judged(bisection, probes) if one.verdict is not one.probe.verdict}
+    for one in changed.values():
+        tx.save_probe(_changed(one))
+        data: dict[str, object] = {"probe": one.probe.id, "sha": one.probe.sha, "verdict": str(one.verdict or "")}
+        was = str(one.probe.verdict or "")
+        tx.add_event(bisection.id, now, "judged again", {**data, "was": was, "reason": one.reason})
+    return tuple(_changed(changed[probe.id]) if probe.id in changed else probe for probe in probes)
+
+
+def _changed(one: Judged) -> Probe:
+    return replace(one.probe, verdict=one.verdict, reason=one.reason)
+
+
+def refusal(bisection: Bisection, probes: Sequence[Probe]) -> Problem | None:
+    """Why this request cannot be judged at all, by the first run that shows it."""
+    if bisection.request.failure_in is FailureIn.BUILD:
+        return None
+    for one in judged(bisection, probes):
+        if one.ruling is not None and one.ruling.gives is Gives.REFUSED:
+            return wording.refused(one.probe, one.ruling.kind, one.ruling.reason, one.ruling.advice)
+    return None
