@@ -12,12 +12,15 @@ from typing import IO
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
+from service.adapters import compressed
 from service.application.ports import StoreBusy
 from service.domain.errors import NotFound
 
 PIECE_BYTES = 256 * 1024
 #: Of an object store, so much is asked for at once; its client would take 50 MB.
 BLOCK_BYTES = 4 * 1024 * 1024
+#: No log has more: orders cap them at half of it, and some lines of ours come on top.
+LOG_BYTES = 128 * 1024 * 1024
 #: A reader shall not wait for most of a minute for a store that is away.
 OPTIONS = {
     "skip_instance_cache": True,
@@ -48,7 +51,10 @@ class Artifacts:
             raise ValueError(f"{_redacted(root)} cannot be used: {error}; {advice}") from error
 
     def read(self, path: str) -> Iterator[bytes]:
-        """Opened at once, so that NotFound comes before the first piece is asked for. Errors: NotFound, StoreBusy."""
+        """Opened at once, so that NotFound comes before the first piece is asked for. Errors: NotFound, StoreBusy.
+
+        What is compressed comes as it was before; where that turns out to be damaged, NotFound comes later.
+        """
         place = self._place(path)
         with self._reached(path):
             if self._s3 and self._files.info(place)["type"] != "file":
@@ -58,6 +64,9 @@ class Artifacts:
 
     def _pieces(self, path: str, file: IO[bytes]) -> Iterator[bytes]:
         with self._reached(path), file:
+            if path.endswith(compressed.ENDING):
+                yield from compressed.plain(file, PIECE_BYTES, LOG_BYTES)
+                return
             while piece := file.read(PIECE_BYTES):
                 yield piece
 
@@ -87,6 +96,8 @@ class Artifacts:
         """Turns what the store's client raises into what readers know. Errors: NotFound, StoreBusy."""
         try:
             yield
+        except compressed.Damaged as error:
+            raise _damaged(path, error) from error
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
             if _no_bucket(error):
                 raise self._busy(error) from error
@@ -120,6 +131,14 @@ def _no_bucket(error: Exception) -> bool:
 
 def _redacted(text: str) -> str:
     return _CREDENTIALS.sub(r"\1", text)
+
+
+def _damaged(path: str, why: compressed.Damaged) -> NotFound:
+    return NotFound(
+        f"the artifact {path[:200]!r} is damaged: {why}"[:500],
+        value=path,
+        advice="look at the store's disk; the probe's outcome still has its last lines",
+    )
 
 
 def _missing(path: str) -> NotFound:

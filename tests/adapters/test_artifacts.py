@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import io
+import tracemalloc
 from pathlib import Path
 
 import fsspec
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.adapters.artifacts import PIECE_BYTES, Artifacts
+from service.adapters.artifacts import LOG_BYTES, PIECE_BYTES, Artifacts
 from service.application.ports import StoreBusy
 from service.domain.errors import NotFound
 from tests.s3_server import S3
+from worker.contract import Limits
 
 
 @pytest.fixture(scope="module")
@@ -128,3 +132,67 @@ def test_a_store_that_cannot_be_is_told_at_the_start(url: str) -> None:
     with pytest.raises(ValueError) as caught:
         Artifacts(url)
     assert "lovelace" not in str(caught.value)
+
+
+def packed(text: bytes, said: int | None = None) -> bytes:
+    """As workers compress a log. `said`: the length that stands in its header."""
+    into = io.BytesIO()
+    size = len(text) if said is None else said
+    with zstandard.ZstdCompressor(write_checksum=True).stream_writer(into, size=size, closefd=False) as frame:
+        frame.write(text)
+    return into.getvalue()
+
+
+TEXT = b"".join(b"line %d of a log\n" % number for number in range(60_000))
+
+
+@pytest.mark.parametrize("text", [b"", b"one\n", TEXT, bytes(range(256)) * 5000])
+def test_a_compressed_log_comes_as_it_was(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "1.log.zst").write_bytes(packed(text))
+    pieces = list(Artifacts(str(tmp_path)).read("1.log.zst"))
+    assert b"".join(pieces) == text
+    assert all(len(piece) <= PIECE_BYTES for piece in pieces)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "it is no zstd frame"),
+        (b"this is no zstd at all, but text", "it is no zstd frame"),
+        (packed(TEXT)[:-2000], f"it ends after [0-9]+ of {len(TEXT)} bytes"),
+        (packed(TEXT)[:30], f"it ends after 0 of {len(TEXT)} bytes"),
+        (packed(TEXT)[:2000] + b"\0\1\2\3" + packed(TEXT)[2004:], f"after [0-9]+ of {len(TEXT)} bytes: zstd"),
+        (zstandard.ZstdCompressor(write_content_size=False).compress(TEXT), "does not say how long"),
+        (packed(bytes(LOG_BYTES + 1)), f"it holds {LOG_BYTES + 1} bytes, and no log has more"),
+        (
+            packed(TEXT).replace(len(TEXT).to_bytes(4, "little"), (1000).to_bytes(4, "little"), 1),
+            "after 0 of 1000|more",
+        ),
+    ],
+)
+def test_a_damaged_log_is_told_and_never_more_than_it_may_be(tmp_path: Path, content: bytes, why: str) -> None:
+    (tmp_path / "1.log.zst").write_bytes(content)
+    with pytest.raises(NotFound, match=f"is damaged: .*({why})"):
+        list(Artifacts(str(tmp_path)).read("1.log.zst"))
+
+
+def test_a_compressed_log_in_s3_comes_as_it_was(s3: S3) -> None:
+    s3.put("1.log.zst", packed(TEXT))
+    assert b"".join(Artifacts(s3.url).read("1.log.zst")) == TEXT
+    s3.put("2.log.zst", packed(TEXT)[:-2000])
+    with pytest.raises(NotFound, match="it ends after"):
+        list(Artifacts(s3.url).read("2.log.zst"))
+
+
+def test_orders_cap_logs_below_what_is_read_back() -> None:
+    assert 2 * Limits(timeout_s=1.0).log_cap_bytes <= LOG_BYTES
+
+
+def test_a_log_is_read_in_little_memory(tmp_path: Path) -> None:
+    (tmp_path / "1.log.zst").write_bytes(packed(bytes(LOG_BYTES)))
+    tracemalloc.start()
+    size = sum(len(piece) for piece in Artifacts(str(tmp_path)).read("1.log.zst"))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size == LOG_BYTES
+    assert peak < 4 * 1024 * 1024

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import zstandard
 
 from tests.repositories import NewCommit, build_repository
 from worker.contract import (
     BuildOrder,
     BuildResult,
     Limits,
+    Log,
     ProbeOrder,
     ProbeResult,
     Reproduction,
@@ -57,6 +59,11 @@ SERVER = "python3 -u -m http.server --bind 127.0.0.1 $FIRSTBAD_PORT"
 def make_repository(path: Path) -> tuple[str, ...]:
     broken = {**FILES, "pyproject.toml": FILES["pyproject.toml"].replace('"backend"', '"nowhere"')}
     return build_repository(path, [NewCommit(files=FILES), NewCommit(files=broken)])
+
+
+def stored_log(pipeline: Pipeline, log: Log) -> bytes:
+    assert pipeline.site.store.local is not None
+    return zstandard.decompress((pipeline.site.store.local / log.path).read_bytes())
 
 
 def running(marker: str) -> list[psutil.Process]:
@@ -109,8 +116,7 @@ class Bench:
         return self.outcome(serve=Serve(command=command, **given), check=check, **changed)
 
     def log(self, outcome: Any) -> bytes:
-        assert self.pipeline.site.store.local is not None
-        return (self.pipeline.site.store.local / outcome.log.path).read_bytes()
+        return stored_log(self.pipeline, outcome.log)
 
     def text(self, outcome: Any) -> list[str]:
         return [line[25:].decode("utf-8", "replace") for line in self.log(outcome).splitlines()]

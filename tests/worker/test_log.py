@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +15,7 @@ from worker.observe import first_with, last_lines, out_of_space, readable, witho
 from worker.run import job as jobs
 from worker.run.inside.log import LINE, STAMP, Log
 from worker.run.job import Job, open_output
-from worker.run.logs import assemble
+from worker.run.logs import assemble, compress
 
 STAMPED = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z ")
 
@@ -185,3 +187,41 @@ def test_what_is_readable_can_be_stored_and_shown(line: bytes) -> None:
     text.encode("utf-8")
     assert not any(ord(sign) < 32 and sign not in "\t\n" or 127 <= ord(sign) < 160 for sign in text)
     assert readable(text.encode()) == text
+
+
+@pytest.mark.parametrize("total", [None, 10_000_000])
+def test_a_huge_log_is_assembled_and_compressed_in_little_memory(job: Job, total: int | None) -> None:
+    """Also one whose files hold no line at all, and are longer than the cap."""
+    for name in ("log", "log.1", "log.2"):
+        with (job.out / name).open("wb") as file:
+            file.truncate(300 * 1024 * 1024)
+    tracemalloc.start()
+    kept = assemble(job, total, 32 * 1024 * 1024)
+    compress(kept.path, job.root / "log.zst")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8 * 1024 * 1024
+    assert kept.path.stat().st_size <= 48 * 1024 * 1024 + 100
+
+
+@settings(max_examples=30, deadline=None)
+@given(text=st.binary(max_size=100_000))
+def test_what_was_compressed_comes_back(tmp_path_factory: pytest.TempPathFactory, text: bytes) -> None:
+    folder = tmp_path_factory.mktemp("log")
+    (folder / "log").write_bytes(text)
+    compress(folder / "log", folder / "log.zst")
+    assert zstandard.decompress((folder / "log.zst").read_bytes()) == text
+    assert zstandard.frame_content_size((folder / "log.zst").read_bytes()) == len(text)
+
+
+def test_a_line_of_a_hundred_megabytes_is_cut_at_every_64_kib_and_counted(job: Job) -> None:
+    log = Log(str(job.out), 1_000_000, None)
+    for _ in range(1600):
+        log.add(b"x" * LINE)
+    log.close()
+    kept = assemble(job, log.total, 1_000_000)
+    text = kept.path.read_bytes()
+    assert (kept.bytes, kept.cut) == (1600 * LINE, True)
+    left_out = int(re.search(rb"\[firstbad: (\d+) bytes", text)[1])
+    assert text.count(b"x") + left_out == kept.bytes
+    assert max(map(len, text.splitlines())) == STAMP + LINE

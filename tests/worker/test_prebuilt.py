@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.worker.bench import Bench
+from tests.worker.bench import Bench, stored_log
 from worker.build.prebuilt import fitting
 from worker.build.recorded_commit import recorded
 from worker.contract import BuildResult, Fixup
@@ -143,7 +143,7 @@ def test_a_wheel_at_an_address_is_taken_when_its_version_names_the_commit(order:
     result = order(order.server.put(f"/{order.sha}/{name_of(version)}".replace("+", "%2B"), wheel_of(version)))
     assert result.wheel is not None and result.origin == "prebuilt" and result.notes == ()
     assert result.wheel.name == name_of(version)
-    log = (order.bench.pipeline.site.store.local / result.log.path).read_text()
+    log = stored_log(order.bench.pipeline, result.log).decode()
     assert f"fetched {name_of(version)} from 127.0.0.1" in log
 
 

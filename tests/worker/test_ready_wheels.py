@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.repositories import NewCommit, build_repository
-from tests.worker.bench import BACKEND, FILES, UV_BUILD, Bench
+from tests.worker.bench import BACKEND, FILES, UV_BUILD, Bench, stored_log
 from worker.contract import Base, BuildResult
 
 PROJECT = {
@@ -43,7 +43,7 @@ def content(bench: Bench, result: BuildResult, member: str) -> str:
 
 
 def log_of(bench: Bench, result: BuildResult) -> str:
-    return (bench.pipeline.site.store.local / result.log.path).read_text()
+    return stored_log(bench.pipeline, result.log).decode()
 
 
 FAILS = "echo built; exit 3"
@@ -59,7 +59,7 @@ def test_a_wheel_with_the_same_native_code_is_put_together_without_a_build(histo
     result = history.build(FAILS, number=1, key="over", base=base, package="TinyPkg")
     assert result.wheel is not None and result.origin == "overlay" and result.notes == ()
     assert "print('other')" in content(history, result, "tinypkg.py")
-    assert result.log.path == "logs/over.1.log" and "1 changed, 0 added, 0 removed" in log_of(history, result)
+    assert result.log.path == "logs/over.1.log.zst" and "1 changed, 0 added, 0 removed" in log_of(history, result)
     assert history.shas[0] in log_of(history, result)
     installed = history.outcome("tinypkg", wheel=result.wheel.path, wheel_sha256=result.wheel.sha256)
     assert installed.log.last_lines[-1] == "other"

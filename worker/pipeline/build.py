@@ -27,16 +27,16 @@ def build(site: Site, order: BuildOrder, stop: Stop) -> dict[str, Any]:
     """What a BuildResult says besides whose it is. Errors: NodeFault, Stopped."""
     began, sandbox = time.time(), site.sandbox(order.sandbox)
     with site.job(f"build-{order.key}.{order.attempt}", sandbox) as job:
-        path = f"logs/{order.key}.{order.attempt}.log"
+        name = f"{order.key}.{order.attempt}"
         try:
             site.sources.archive(order.source, job.inputs / "tree.tar", stop)
         except FixupFails as error:
-            unfit = refused(site, job, error, path, began)
+            unfit = refused(site, job, error, name, began)
             return {"failure": unfit, "log": unfit.log}
         under_way = Build(site, order, job, stop)
         ready = from_indexes(under_way) or from_base(under_way, _overlaying(under_way, sandbox, began))
         if ready is None:
-            made = _built(site, order, job, _run(site, order, job, sandbox, began, stop), path)
+            made = _built(site, order, job, _run(site, order, job, sandbox, began, stop), name)
         else:
             made = {"wheel": keep(site, order, ready.wheel), "log": ready.log, "origin": ready.origin}
         return {**made, "notes": tuple(under_way.notes)}
@@ -66,8 +66,8 @@ def _overlaying(under_way: Build, sandbox: Sandbox, began: float) -> Overlaying:
     return run
 
 
-def _built(site: Site, order: BuildOrder, job: Job, run: Run, path: str) -> dict[str, Any]:
-    wanted = Wanted(path, "build", order.failure, BUILD_LINES)
+def _built(site: Site, order: BuildOrder, job: Job, run: Run, name: str) -> dict[str, Any]:
+    wanted = Wanted(name, "build", order.failure, BUILD_LINES)
     if run.exit_status == 0:
         try:
             found = wheels.take(job.out / "wheels", job.inputs, order.package)

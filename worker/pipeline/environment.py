@@ -88,13 +88,13 @@ def supplied(probe: Probe, wheel: Path | None, stop: Stop) -> Iterator[Supply]:
         def prepare(folder: Path) -> None:
             _prepare(probe, wanted, needed, folder, stop)
 
-        with probe.site.environments.using(_key(probe, wanted, needed), prepare, stop) as folder:
+        with probe.site.environments.using(_key(probe, wanted, needed, stop), prepare, stop) as folder:
             spent = Phase(name="environment", at_s=at, seconds=time.time() - probe.began - at)
             yield Supply(folder, {"resolve": False, "joined": True}, (spent,))
 
 
-def _key(probe: Probe, wanted: Dependencies, needed: tuple[Requirement, ...]) -> str:
-    """Errors: NodeFault."""
+def _key(probe: Probe, wanted: Dependencies, needed: tuple[Requirement, ...], stop: Stop) -> str:
+    """Errors: NodeFault, Stopped."""
     order = probe.order
     try:
         datetime.fromisoformat(wanted.as_of or "2000-01-01")
@@ -102,7 +102,7 @@ def _key(probe: Probe, wanted: Dependencies, needed: tuple[Requirement, ...]) ->
         raise NodeFault("order", f"dependencies as of {wanted.as_of!r}: {error}", "Give a date and time.") from error
     return Wanted(
         repo=order.source.repo,
-        stands_on=f"{probe.sandbox.kind} {probe.sandbox.stands_on(order.sandbox.image)} {order.sandbox.python}",
+        stands_on=f"{probe.sandbox.kind} {probe.sandbox.stands_on(order.sandbox.image, stop)} {order.sandbox.python}",
         machine=platform.machine(),
         requirements=tuple(map(str, needed)),
         as_of=wanted.as_of or f"{datetime.now(UTC):%Y-%m-%d}, as it is then",
@@ -149,7 +149,7 @@ def _check(probe: Probe, run: Run) -> None:
     if run.exit_status == 0:
         return
     site, order = probe.site, probe.order
-    failed = runs.outcome(site, run, runs.Wanted(f"logs/{order.probe}.{order.attempt}.log", "environment"))
+    failed = runs.outcome(site, run, runs.Wanted(f"{order.probe}.{order.attempt}", "environment"))
     if run.ran.out_of_memory:
         raise NodeFault("out-of-memory", "installing dependencies was killed for memory", "Allow the run more memory.")
     if failed.timed_out:

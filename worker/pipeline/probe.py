@@ -21,7 +21,7 @@ def probe(site: Site, order: ProbeOrder, stop: Stop) -> Outcome:
         try:
             wheel = _fetch(site, order, job, stop)
         except FixupFails as error:
-            return refused(site, job, error, f"logs/{order.probe}.{order.attempt}.log", began)
+            return refused(site, job, error, f"{order.probe}.{order.attempt}", began)
         about = Probe(site, order, sandbox, job, began)
         try:
             with supplied(about, job.inputs / wheel if wheel else None, stop) as supply:
@@ -44,7 +44,7 @@ def _run(probe: Probe, wheel: str | None, supply: Supply, stop: Stop) -> Outcome
     task = Task(order, work, labels, probe.began, environment=supply.folder)
     run = execute(probe.site, probe.job, probe.sandbox, task, stop)
     last = "script" if reproduction.script is not None else "check"
-    found = outcome(probe.site, run, Wanted(f"logs/{order.probe}.{order.attempt}.log", last, reproduction.failure))
+    found = outcome(probe.site, run, Wanted(f"{order.probe}.{order.attempt}", last, reproduction.failure))
     if found.ended_in == "install" and found.exit_status:
         check_installer(run)
     return found.model_copy(update={"phases": _joined(found.phases, supply.phases)})

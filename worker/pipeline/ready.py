@@ -20,6 +20,7 @@ from worker.build.project import Project
 from worker.build.trees import read_tree
 from worker.contract import Base, BuildOrder
 from worker.errors import FixupFails, NodeFault, fault_of
+from worker.pipeline.logs import keep_log
 from worker.pipeline.runs import Run, Site
 from worker.run.job import Job
 from worker.run.logs import append
@@ -61,16 +62,20 @@ class Build:
     def tree(self) -> Path:
         return self.job.inputs / "tree.tar"
 
+    @property
+    def name(self) -> str:
+        return f"{self.order.key}.{self.order.attempt}"
+
     def said(self, *lines: str) -> contract.Log:
         """Stores what there is to say of a wheel for which nothing ran. Errors: NodeFault."""
-        log, path = self.job.root / "log", f"logs/{self.order.key}.{self.order.attempt}.log"
+        log = self.job.root / "log"
         said = [f"firstbad: {line}" for line in (*self.notes, *lines)]
         try:
             append(log, *said)
             size = log.stat().st_size
         except OSError as error:
             raise fault_of(error, "writing the log") from error
-        self.site.store.put(log, path)
+        path = keep_log(self.site.store, log, self.name)
         return contract.Log(path=path, bytes=size, last_lines=tuple(said[-50:]))
 
 
@@ -170,9 +175,8 @@ def _by_command(build: Build, base: Base, job: Job, run: Run) -> Ready:
     if run.exit_status != 0:
         raise CannotOverlay(f"the overlay command {_end(run)}" + "".join(f": {line}" for line in lines))
     found = wheels.take(job.out / "wheels", build.job.inputs, build.order.package)
-    path = f"logs/{build.order.key}.{build.order.attempt}.log"
     append(run.log.path, f"firstbad: {found.name} made by the overlay command from the wheel of {base.source.sha}")
-    build.site.store.put(run.log.path, path)
+    path = keep_log(build.site.store, run.log.path, build.name)
     with run.log.path.open("rb") as text:
         log = contract.Log(path=path, bytes=run.log.bytes, cut=run.log.cut, last_lines=observe.last_lines(text, 50))
     return Ready(found, "overlay", log)

@@ -17,6 +17,7 @@ from worker.build.source import Sources
 from worker.build.store import Store
 from worker.contract import BuildOrder, Outcome, Phase, ProbeOrder
 from worker.errors import NodeFault, fault_of
+from worker.pipeline.logs import keep_log
 from worker.run import job as jobs
 from worker.run.bin import Bin
 from worker.run.job import Errand, InsideOutcome, Job
@@ -194,9 +195,9 @@ class Run:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What an outcome should say. `path` of its log; `last`: the phase it ended in when nothing tells."""
+    """What an outcome should say. `name` of its log; `last`: the phase it ended in when nothing tells."""
 
-    path: str
+    name: str
     last: str
     failure: str | None = None
     lines: int = RUN_LINES
@@ -206,12 +207,12 @@ def outcome(site: Site, run: Run, wanted: Wanted) -> Outcome:
     """The facts of a run, its log stored. Errors: NodeFault."""
     inside = run.inside
     run.check()
-    site.store.put(run.log.path, wanted.path)
+    path = keep_log(site.store, run.log.path, wanted.name)
     with run.log.path.open("rb") as text:
         last_lines = observe.last_lines(text, wanted.lines)
         text.seek(0)
         seen = (inside.failure_seen if inside else None) or observe.first_with(text, wanted.failure)
-    log = contract.Log(path=wanted.path, bytes=run.log.bytes, cut=run.log.cut, last_lines=last_lines)
+    log = contract.Log(path=path, bytes=run.log.bytes, cut=run.log.cut, last_lines=last_lines)
     return Outcome(
         exit_status=inside.exit_status if inside else None,
         signal=inside.signal if inside else None,

@@ -10,7 +10,9 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from service.application.flow import Flow
+from service.application.ports import StoreBusy
 from service.application.queries import LogStream
+from service.domain.errors import UserError
 from service.domain.lifecycle import BisectionState
 from service.doors.api import render, views
 from service.doors.api.bodies import submission
@@ -197,4 +199,13 @@ def _log(found: LogStream) -> Response:
     """The first piece is read before anything is sent, so that a missing file is a 404 and not a broken answer."""
     pieces: Iterator[bytes] = iter(found.pieces)
     first = next(pieces, b"")
-    return StreamingResponse(chain([first], pieces), media_type="text/plain; charset=utf-8")
+    return StreamingResponse(chain([first], _to_the_end(pieces)), media_type="text/plain; charset=utf-8")
+
+
+def _to_the_end(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """What ends too early says so as its last line; that the answer breaks off tells programs."""
+    try:
+        yield from pieces
+    except (UserError, StoreBusy) as error:
+        yield f"\n[firstbad: {error}]\n".encode()
+        raise

@@ -1,4 +1,4 @@
-# ruff: noqa: PTH105, PTH108, PTH118, PTH123, SIM105 (see __init__: what is imported costs time at each start)
+# ruff: noqa: PTH105, PTH108, PTH118, PTH123, SIM105, UP031 (see __init__: what is imported costs time at each start)
 """The log: a time stamp a line, its head on disk at once, of the rest the last part, in constant memory."""
 
 from __future__ import annotations
@@ -120,17 +120,26 @@ class Log:
         """Puts the tail on two files in turn, so that the last half of the cap is always there."""
         old, new = os.path.join(self.folder, "log.1"), os.path.join(self.folder, "log.2")
         if self.tail_size < 0:
+            self.count(-1)
             remove(old)
             remove(new)
             self.tail_size = 0
         elif self.tail_size > self.half:
+            self.count(-1)
             os.replace(new, old)
             self.tail_size = 0
         with open(new, "ab") as tail:
             while self.pending:
                 self.tail_size += tail.write(render(self.pending.popleft()))
-        with open(os.path.join(self.folder, "log.bytes"), "w") as count:
-            count.write(str(self.total))
+        self.count(self.tail_size)
+
+    def count(self, newer: int) -> None:
+        """Notes what was written so far, and how long `log.2` is with it: -1 while the files change places.
+
+        So whoever reads along knows which bytes they hold.
+        """
+        with open(os.path.join(self.folder, "log.bytes"), "w") as file:
+            file.write("%d %d" % (self.total, newer))
 
     def close(self) -> None:
         """Ends the last line."""
