@@ -13,8 +13,10 @@ from typing import Any
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
+from service.domain.errors import BadRequest
 from service.domain.recipe import Deps, Fixup, Recipe
 from service.domain.recipe_rules import first_flaw
+from service.domain.size import size
 
 _RECIPE = TypeAdapter(Recipe)
 #: A way to a value: keys, and places in lists.
@@ -24,13 +26,21 @@ _KEYS: Mapping[Way, frozenset[str]] = {
     (): frozenset(each.name for each in fields(Recipe)) - {"name"},
     ("deps",): frozenset(each.name for each in fields(Deps)),
     ("fixups", _EACH): frozenset(each.name for each in fields(Fixup)),
+    ("resources",): frozenset({"gpus", "gpu", "shm", "memory", "cpus", "pids"}),
 }
+#: Sizes are written with units.
+_SIZES = {"shm": "shm_bytes", "memory": "memory_bytes"}
 _SAID = {
     "string_type": "is no text; write it in quotes",
     "tuple_type": "is no list; write it like [first, second]",
     "dict_type": "is no mapping; write it like {NAME: value}",
     "dataclass_type": "is no mapping; write it like {key: value}",
     "missing": "is missing",
+    "int_parsing": "is no whole number",
+    "int_from_float": "is no whole number",
+    "int_type": "is no whole number",
+    "float_parsing": "is no number",
+    "float_type": "is no number",
 }
 
 
@@ -78,6 +88,7 @@ def _read(entry: Path | Traversable) -> Recipe:
     text = _text(entry)
     source, document = _parse(entry.name, text)
     _refuse_unknown_keys(source)
+    document = _with_sizes(source, document)
     try:
         recipe = _RECIPE.validate_python({"name": entry.name.removesuffix(".yaml"), **document})
     except ValidationError as error:
@@ -152,6 +163,21 @@ def _refuse_unknown_keys(source: Source) -> None:
             near = difflib.get_close_matches(key.lower().replace("-", "_"), sorted(known), n=1)
             advice = f"did you mean {near[0]!r}?" if near else f"known here are {', '.join(sorted(known))}"
             raise source.error(way, f"unknown key {key!r}; {advice}")
+
+
+def _with_sizes(source: Source, document: dict[Any, Any]) -> dict[Any, Any]:
+    """Errors: BadRecipe."""
+    wanted = document.get("resources")
+    if not isinstance(wanted, dict):
+        return document
+    read = dict(wanted)
+    for key, name in _SIZES.items():
+        if (written := read.pop(key, None)) is not None:
+            try:
+                read[name] = size(written, field=f"resources.{key}")
+            except BadRequest as error:
+                raise source.error(("resources", key), f"{error.detail}; {error.advice}") from None
+    return {**document, "resources": read}
 
 
 def _said(loc: Way, kind: str, message: str) -> str:

@@ -12,18 +12,25 @@ from urllib.parse import urlsplit
 from packaging.requirements import InvalidRequirement, Requirement
 
 from service.domain.patterns import BadPattern, parse
-from service.domain.recipe import Fixup, Recipe
+from service.domain.recipe import Fixup, Recipe, Resources
 
 LONGEST_BUILD_S = 30 * 86400.0
 MOST_PATTERNS = 200
 MOST_FIXUPS = 100
 MOST_CONSTRAINTS = 5000
+MOST_SECRETS = 50
+MOST_GPUS, MOST_CPUS, MOST_PIDS = 64, 4096.0, 65536
+LONGEST_GPU = 200
+#: A container engine takes no less.
+LEAST_MEMORY = 6 << 20
 AS_OF = ("bad", "commit", "today")
 _PACKAGE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,198}[A-Za-z0-9])?")
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}|[{}]")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _REF = r"(?!-)[^\s.](?:[^\s.]|\.(?!\.))*"
 _RANGE = re.compile(rf"{_REF}(?<!\.)\.\.(?!\.){_REF}")
+_NETWORK = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 _DIFF = re.compile(r"^(?:diff --git |--- )", re.MULTILINE)
 
 
@@ -38,7 +45,8 @@ class Flaw:
 
 
 def first_flaw(recipe: Recipe) -> Flaw | None:
-    return next(chain(_needs(recipe), _values(recipe), _patterns(recipe), _indexes(recipe), _fixups(recipe)), None)
+    rules = (_needs, _values, _patterns, _indexes, _fixups, _networks, _resources, _secrets)
+    return next(chain.from_iterable(rule(recipe) for rule in rules), None)
 
 
 def _needs(recipe: Recipe) -> Iterator[Flaw]:
@@ -151,3 +159,59 @@ def _wrong_fixup(fixup: Fixup) -> Iterator[tuple[str, str, str, str]]:
         yield "cherry_pick", f"{fixup.cherry_pick[:80]!r} names no commit", fixup.cherry_pick, "write one SHA or tag"
     if fixup.patch is not None and not _DIFF.search(fixup.patch):
         yield "patch", "it is no patch", fixup.patch, "put in what `git diff` or `git format-patch` prints"
+
+
+def _networks(recipe: Recipe) -> Iterator[Flaw]:
+    for name, network in (("network", recipe.network), ("build_network", recipe.build_network)):
+        if not _NETWORK.fullmatch(network):
+            advice = "write none, bridge, or the name of a network that the nodes' container engines have"
+            yield Flaw((name,), f"{name}: {network[:80]!r} is no name of a network", network, advice)
+
+
+def _resources(recipe: Recipe) -> Iterator[Flaw]:
+    wanted = recipe.resources
+    for key, number, least, most, unit in (
+        ("gpus", wanted.gpus, 0, MOST_GPUS, "GPUs"),
+        ("cpus", wanted.cpus, 0.01, MOST_CPUS, "CPUs, parts of one too"),
+        ("pids", wanted.pids, 16, MOST_PIDS, "processes and threads"),
+    ):
+        if number is not None and not least <= number <= most:
+            advice = f"it is a number of {unit}, {least} to {most:g}"
+            yield Flaw(("resources", key), f"resources.{key}: {number} cannot be had", str(number), advice)
+    if wanted.memory_bytes is not None and wanted.memory_bytes < LEAST_MEMORY:
+        what = f"resources.memory: {wanted.memory_bytes} bytes are too few to run in"
+        yield Flaw(("resources", "memory"), what, str(wanted.memory_bytes), "write it like 64GiB, 6 MiB or more")
+    yield from _gpu(wanted)
+
+
+def _gpu(wanted: Resources) -> Iterator[Flaw]:
+    where = ("resources", "gpu")
+    if wanted.gpu is None:
+        return
+    if not wanted.gpus:
+        advice = "add gpus: how many, or remove gpu"
+        yield Flaw(where, "resources.gpu is given, but no GPUs are asked for", wanted.gpu, advice)
+    try:
+        wrong = "is too long" if len(wanted.gpu) > LONGEST_GPU else "" if re.compile(wanted.gpu) else ""
+    except (re.error, OverflowError, RecursionError) as error:
+        wrong = f"is no regular expression: {error}"
+    if wrong:
+        advice = "write a part of the model's name, or several parts as in H800|H100"
+        yield Flaw(where, f"resources.gpu: {wanted.gpu[:80]!r} {wrong}", wanted.gpu, advice)
+
+
+def _secrets(recipe: Recipe) -> Iterator[Flaw]:
+    """No value is ever quoted: what stands in the place of a name may be the secret itself."""
+    if len(recipe.secrets) > MOST_SECRETS:
+        what = f"there are {len(recipe.secrets)} secrets, more than {MOST_SECRETS}"
+        yield Flaw(("secrets",), what, str(len(recipe.secrets)), "name only the variables that the runs read")
+    for place, name in enumerate(recipe.secrets):
+        where = ("secrets", place)
+        if not _VARIABLE.fullmatch(name):
+            advice = "write the name alone, like HF_TOKEN: its value is set on the nodes alone"
+            yield Flaw(where, "secrets: one of them is no name of a variable", "", advice)
+        elif name.upper().startswith("FIRSTBAD_"):
+            yield Flaw(where, f"secrets: {name} is a variable of firstbad's own", name, "choose another name")
+        elif name in recipe.env:
+            advice = "leave it out of one of them: env is kept with the request and shown, secrets are not"
+            yield Flaw(where, f"{name} is in env and in secrets", name, advice)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from service.adapters.recipes import BadRecipe, load
-from service.domain.recipe import NO_NETWORK, Fixup, Recipe
+from service.domain.recipe import NO_NETWORK, Fixup, ModelCache, Recipe, Resources
 
 
 def test_the_recipes_that_come_along() -> None:
@@ -57,12 +57,17 @@ fixups:
     patch: |
       --- a/setup.py
       +++ b/setup.py
+resources: {gpus: 4, gpu: "H800|H100", shm: 16GiB, memory: 64GB, cpus: 7.5, pids: 8192}
+secrets: [HF_TOKEN]
+model_cache: read-only
 """,
     )
     assert {each.name for each in fields(Recipe) if getattr(recipe, each.name) == each.default} == set()
     assert recipe.native_paths == ("csrc/**", "!csrc/**/*.md")
     assert recipe.deps.as_of == "2025-09-25"
     assert recipe.fixups[0] == Fixup("v0.9.1..v0.9.2", cherry_pick="1234abc")
+    assert recipe.resources == Resources(4, "H800|H100", 16 << 30, 64 * 10**9, 7.5, 8192)
+    assert (recipe.secrets, recipe.model_cache) == (("HF_TOKEN",), ModelCache.READ_ONLY)
     assert recipe.fixups[1].patch == "--- a/setup.py\n+++ b/setup.py\n"
 
 
@@ -89,7 +94,22 @@ def test_a_recipe_may_say_nothing(tmp_path: Path, text: str) -> None:
         ("image: x\nimage: y", 2, "'image' is given twice"),
         ("? [a]\n: b", 1, "a key is no name"),
         ("env: {}\ndeps: &all\n  as_of: *all", 2, "holds itself"),
-        ("image: x\nnetwork: wan", 2, "network: input should be 'none' or 'bridge'"),
+        ("image: x\nnetwork: w an", 2, "network: 'w an' is no name of a network; write none, bridge, or the name"),
+        ("build_network: ''", 1, "build_network: '' is no name of a network"),
+        ("resources:\n  gpus: four", 2, "resources.gpus is no whole number"),
+        ("resources:\n  gpus: 65", 2, "resources.gpus: 65 cannot be had; it is a number of GPUs, 0 to 64"),
+        ("resources:\n  gpus: 1\n  gpu: 'H100['", 3, "is no regular expression"),
+        ("resources:\n  gpu: H100", 2, "resources.gpu is given, but no GPUs are asked for; add gpus"),
+        ("resources:\n  cpus: 1\n  shm: lots", 3, "resources.shm: 'lots' is no size"),
+        ("resources:\n  memory: 4MiB", 2, "too few to run in"),
+        ("resources:\n  cpus: 0", 2, "resources.cpus: 0.0 cannot be had"),
+        ("resources:\n  pids: 1", 2, "resources.pids: 1 cannot be had"),
+        ("resources:\n  shm_bytes: 1", 2, "unknown key 'shm_bytes'"),
+        ("resources: 4", 1, "resources is no mapping"),
+        ("secrets: HF_TOKEN", 1, "secrets is no list"),
+        ("secrets: [A, FIRSTBAD_REDIS_URL]", 1, "a variable of firstbad's own"),
+        ("env: {A: x}\nsecrets: [A]", 2, "A is in env and in secrets"),
+        ("model_cache: rw", 1, "model_cache: input should be 'none', 'read-only' or 'shared'"),
         ("build_timeout_s: soon", 1, "build_timeout_s is no number; write seconds, like 7200"),
         ("package: x\nbuild_timeout_s: 2h", 2, "write seconds, like 7200"),
         ("build_timeout_s: 0", 1, "write seconds, like 7200"),
@@ -174,3 +194,15 @@ def test_a_recipe_in_another_encoding_is_refused(tmp_path: Path) -> None:
     (tmp_path / "vllm.yaml").write_bytes("build_command: ä".encode("latin-1"))
     with pytest.raises(BadRecipe, match=r"vllm.yaml: byte 15 is not UTF-8"):
         load(tmp_path)
+
+
+def test_a_secret_s_value_in_the_place_of_its_name_is_not_said_again(tmp_path: Path) -> None:
+    with pytest.raises(BadRecipe, match="write the name alone, like HF_TOKEN") as caught:
+        read(tmp_path, "image: x\nsecrets:\n- HF_TOKEN=hf_verysecret")
+    assert "line 3" in str(caught.value)
+    assert "verysecret" not in str(caught.value)
+
+
+def test_a_recipe_may_name_any_network_of_the_nodes(tmp_path: Path) -> None:
+    recipe = read(tmp_path, "network: models.internal\nbuild_network: builders-2")
+    assert (recipe.network, recipe.build_network) == ("models.internal", "builders-2")

@@ -49,4 +49,11 @@ fixups:
     --- a/x
     +++ b/x
 failure_in: run
+control:
+  replace: {"num_speculative_tokens 2": num_speculative_tokens 3}
+other_failures: bad
+resources: {gpus: 4, gpu: H800|H100, shm: 16GiB, memory: 68719476736, cpus: 0.5, pids: 4096}
+secrets: [HF_TOKEN]
+model_cache: none
+pasted: no
 """

@@ -12,8 +12,17 @@ from service.adapters.recipes import load
 from service.cli.status import Status
 from service.domain.lifecycle import BisectionState
 from service.domain.recipe import Deps, Fixup, Recipe
-from service.doors.api.bodies import DepsBody, FixupBody, ReadyBody, ServeBody, SubmissionBody, submission
+from service.doors.api.bodies import SubmissionBody, submission
 from service.doors.api.document import parse
+from service.doors.api.parts import (
+    ControlBody,
+    DepsBody,
+    FixupBody,
+    MetricBody,
+    ReadyBody,
+    ResourcesBody,
+    ServeBody,
+)
 from service.doors.api.problems import MEANINGS
 from service.doors.api.routes import router
 from service.doors.api.views import ReportView
@@ -31,12 +40,13 @@ def rows(text: str) -> set[str]:
 
 def test_every_key_of_a_request_is_told() -> None:
     ready = {f"ready.{name}" for name in ReadyBody.model_fields}
-    inner = {name for body in (ServeBody, DepsBody, FixupBody) for name in body.model_fields}
+    parts = (ServeBody, DepsBody, FixupBody, ControlBody, MetricBody, ResourcesBody)
+    inner = {name for body in parts for name in body.written()}
     assert rows(REQUESTS) == {*SubmissionBody.model_fields, *inner, *ready} - {"ready"}
 
 
 def test_every_key_of_a_recipe_is_told() -> None:
-    inner = {each.name for part in (Deps, Fixup) for each in fields(part)}
+    inner = {each.name for part in (Deps, Fixup) for each in fields(part)} | set(ResourcesBody.written())
     told = rows(RECIPES.partition("\n## The keys\n")[2].partition("\n## ")[0])
     assert told == {each.name for each in fields(Recipe)} - {"name"} | inner
 

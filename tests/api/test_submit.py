@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from service.domain.recipe import Deps, Fixup
+from service.domain.recipe import Deps, Fixup, Resources
 from tests.api.requests import MINIMAL, YAML
 from tests.fakes.flow import FakeFlow
 
@@ -49,6 +49,11 @@ def test_every_key_of_a_yaml_request_arrives_as_it_was_written(http: httpx.Clien
     assert reproduction.check == "curl -f localhost:8000/v1/completions\n"
     assert reproduction.failure == "capture sizes: must be multiples"
     assert request.failure_in == "run"
+    assert request.control is not None and request.control.serve is not None
+    assert request.control.serve.command == "tinyserve serve --num_speculative_tokens 3"
+    assert (request.control.check, request.other_failures) == (reproduction.check, "bad")
+    assert request.recipe.resources == Resources(4, "H800|H100", 16 << 30, 64 << 30, 0.5, 4096)
+    assert (request.recipe.secrets, request.recipe.model_cache) == (("HF_TOKEN",), "none")
     recipe = request.recipe
     assert (recipe.package, recipe.native_paths, recipe.overlay_command) == ("tinyserve", ("csrc/**",), "make overlay")
     assert recipe.wheel_paths == ("tinyserve/**", "csrc/**", "/pyproject.toml")
@@ -65,6 +70,17 @@ def test_the_request_is_shown_with_the_words_that_it_was_written_in(http: httpx.
     assert shown["deps"] == {"as_of": "2025-09-25", "constraints": "torch==2.8.0\n"}
     assert shown["fixups"][0] == {"range": "v1..0.10", "cherry_pick": "1234567", "patch": None}
     assert (shown["failure_in"], shown["wheel_indexes"]) == ("run", [])
+
+
+@pytest.mark.parametrize(
+    "secrets",
+    [["HF_TOKEN=hf_verysecret"], {"HF_TOKEN": "hf_verysecret"}, "HF_TOKEN=hf_verysecret", [["hf_verysecret"]]],
+)
+def test_a_secret_s_value_in_the_place_of_its_name_is_not_said_again(http: httpx.Client, secrets: object) -> None:
+    answer = http.post(PATH, json={**MINIMAL, "secrets": secrets})
+    assert refused(answer)["field"].startswith("secrets")
+    assert "name" in answer.json()["advice"]
+    assert "verysecret" not in answer.text
 
 
 def test_a_build_that_fails_needs_nothing_to_run(http: httpx.Client, flow: FakeFlow) -> None:
@@ -131,6 +147,36 @@ def test_an_unknown_key_is_named_and_the_nearest_known_one_suggested(
         ({"timeout": True}, "timeout"),
         ({"sandbox": "chroot"}, "sandbox"),
         ({"network": "all"}, "network"),
+        ({"control": {"script": "a", "replace": {"a": "b"}}}, "control.script"),
+        ({"control": {}}, "control.script"),
+        ({"control": {"check": "a", "script": "b"}}, "control.check"),
+        ({"control": {"replace": {"nowhere": "x"}}}, "control.replace"),
+        ({"control": {"replace": {}}}, "control.replace"),
+        ({"control": {"replace": {"false": 3}}}, "control.replace.false"),
+        ({"control": {"serve": {"command": "x", "ready": {"http": "x"}}}}, "control.serve.ready.http"),
+        ({"other_failures": "good"}, "other_failures"),
+        ({"metric": {"pattern": "x"}}, "metric.better"),
+        ({"metric": {"better": "higher"}}, "metric"),
+        ({"metric": {"better": "more", "json": "$"}}, "metric.better"),
+        ({"metric": {"better": "lower", "json_path": "$.x"}}, "metric.json_path"),
+        ({"metric": {"better": "lower", "json": "$["}}, "metric.json"),
+        ({"metric": {"better": "lower", "pattern": "(a)(b)"}}, "metric.pattern"),
+        ({"metric": {"better": "lower", "pattern": "("}}, "metric.pattern"),
+        ({"metric": {"better": "lower", "pattern": "a"}, "flaky": True}, "flaky"),
+        ({"resources": {"gpus": -1}}, "resources.gpus"),
+        ({"resources": {"gpus": "many"}}, "resources.gpus"),
+        ({"resources": {"shm": "lots"}}, "resources.shm"),
+        ({"resources": {"shm": True}}, "resources.shm"),
+        ({"resources": {"gpu": "H100"}}, "resources.gpu"),
+        ({"resources": {"cpus": 10**300}}, "resources.cpus"),
+        ({"resources": {"pids": 1}}, "resources.pids"),
+        ({"resources": {"cpu": 1}}, "resources.cpu"),
+        ({"secrets": ["A", "A B"]}, "secrets.1"),
+        ({"secrets": ["X"], "env": {"X": "1"}}, "secrets.0"),
+        ({"model_cache": "shared"}, "model_cache"),
+        ({"model_cache": "rw"}, "model_cache"),
+        ({"pasted": "perhaps"}, "pasted"),
+        ({"script": None, "serve": {"command": "x", "port": 0}}, "serve.port"),
         ({"hang": "good"}, "hang"),
         ({"env": {"A B": "1"}}, "env.A B"),
         ({"env": {"A": "x\0"}}, "env.A"),
@@ -181,6 +227,10 @@ def test_a_value_that_cannot_be_used_is_refused_by_the_name_of_its_field(
         ({"serve": {"command": "x", "ready": "/x"}}, "serve.ready", "write it as ready: {http: /health}"),
         ({"env": "A=1"}, "env", "write it as env: {NAME: value}"),
         ({"deps": "today"}, "deps", "write it as deps: {as_of: 2025-09-25}"),
+        ({"control": "x"}, "control", "write it as control: {replace: {text: text}}"),
+        ({"control": {"replace": "x"}}, "control.replace", "write it as replace: {text: text}"),
+        ({"metric": "x"}, "metric", "write it as metric: {pattern: …, better: higher}"),
+        ({"resources": 4}, "resources", "write it as resources: {gpus: 4}"),
     ],
 )
 def test_text_in_place_of_a_mapping_is_shown_how_to_write_it(

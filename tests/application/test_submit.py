@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from service.adapters.recipes import load
 from service.application.ports import Policy
-from service.application.submit import ServeForm, Submission, complete
-from service.domain.bisection import FailureIn, Reproduction
+from service.application.submit import ControlForm, MetricForm, ResourcesForm, ServeForm, Submission, complete
+from service.domain.bisection import Better, FailureIn, Metric, OtherFailures, Reproduction
 from service.domain.duration import seconds, spoken
 from service.domain.errors import BadRequest, UserError
-from service.domain.recipe import BRIDGE, NO_NETWORK, Deps, Fixup, Recipe, SandboxKind
+from service.domain.recipe import BRIDGE, NO_NETWORK, Deps, Fixup, ModelCache, Recipe, Resources, SandboxKind
+from service.domain.size import size, told
 
 PLAIN = Submission(good=("v1",), bad="main", repo="https://example.org/p.git", script="exit 0")
 POLICY = Policy(frozenset(SandboxKind), SandboxKind.PROCESS)
@@ -182,6 +183,44 @@ def test_a_server_without_a_sign_of_readiness_is_asked_for_its_health() -> None:
         ({"fixups": (Fixup("a..b", patch="words"),)}, "fixups.0.patch", "no patch"),
         ({"fixups": (Fixup("a..b", patch="x" * (256 * 1024 + 1)),)}, "fixups.0.patch", "262145 bytes"),
         ({"fixups": (Fixup("a..b", cherry_pick="c"),) * 101}, "fixups", "101 fix-ups"),
+        ({"control": ControlForm({"exit": "exit"})}, "control.replace", "replaced by itself"),
+        ({"control": ControlForm({"": "x"})}, "control.replace", "empty text"),
+        ({"control": ControlForm({"exit": "x", "it": "y"})}, "control.replace", "'it' is nowhere"),
+        ({"control": ControlForm({"e": "x\0"})}, "control.replace", "NUL"),
+        ({"control": ControlForm({str(n): "x" for n in range(51)})}, "control.replace", "51 texts"),
+        ({"control": ControlForm(script="#" * (256 * 1024 + 1))}, "control.script", "262145 bytes"),
+        ({"control": ControlForm(script="x"), "script": None, "failure_in": "build"}, "control", "nothing is run"),
+        ({"other_failures": "ugly"}, "other_failures", "ugly"),
+        ({"metric": MetricForm("higher")}, "metric", "exactly one"),
+        ({"metric": MetricForm("higher", "a", "$.b")}, "metric", "exactly one"),
+        ({"metric": MetricForm("up", "a")}, "metric.better", "up"),
+        ({"metric": MetricForm("lower", "(a)(b)")}, "metric.pattern", "2 groups"),
+        ({"metric": MetricForm("lower", "a(")}, "metric.pattern", "no regular"),
+        ({"metric": MetricForm("lower", "a" * 1001)}, "metric.pattern", "1000 characters"),
+        ({"metric": MetricForm("lower", "")}, "metric.pattern", "empty"),
+        ({"metric": MetricForm("lower", json="$[")}, "metric.json", "no JSONPath"),
+        ({"metric": MetricForm("lower", json="$.a" * 400)}, "metric.json", "1000 characters"),
+        ({"metric": MetricForm("lower", "a"), "hang": "bad"}, "hang", "beside metric"),
+        ({"metric": MetricForm("lower", "a"), "failure": "x"}, "failure", "beside metric"),
+        ({"metric": MetricForm("lower", "a"), "flaky": True}, "flaky", "beside metric"),
+        ({"metric": MetricForm("lower", "a"), "control": ControlForm(script="x")}, "control", "beside metric"),
+        ({"metric": MetricForm("lower", "a"), "script": None, "failure_in": "build"}, "metric", "nothing is run"),
+        ({"resources": ResourcesForm(gpus=65)}, "resources.gpus", "65"),
+        ({"resources": ResourcesForm(gpu="H100")}, "resources.gpu", "no GPUs"),
+        ({"resources": ResourcesForm(gpus=1, gpu="(")}, "resources.gpu", "no regular"),
+        ({"resources": ResourcesForm(gpus=1, gpu=" ")}, "resources.gpu", "empty"),
+        ({"resources": ResourcesForm(shm="16 parsecs")}, "resources.shm", "parsecs"),
+        ({"resources": ResourcesForm(memory="0")}, "resources.memory", "'0'"),
+        ({"resources": ResourcesForm(memory="1MiB")}, "resources.memory", "too few"),
+        ({"resources": ResourcesForm(cpus=float("nan"))}, "resources.cpus", "nan"),
+        ({"resources": ResourcesForm(pids=3)}, "resources.pids", "3"),
+        ({"secrets": ("OK", "B-D")}, "secrets.1", "no name of a variable"),
+        ({"secrets": ("X",), "env": {"X": "1"}}, "secrets.0", "in env and in secrets"),
+        ({"secrets": ("firstbad_x",)}, "secrets.0", "firstbad's own"),
+        ({"secrets": tuple(f"S{n}" for n in range(51))}, "secrets", "51 secrets"),
+        ({"model_cache": "shared"}, "model_cache", "more than the recipe python allows"),
+        ({"model_cache": "none "}, "model_cache", "unknown"),
+        ({"script": None, "serve": ServeForm("x", port=70000)}, "serve.port", "70000"),
     ],
 )
 def test_each_mistake_is_named_with_its_field(change: dict, field: str, said: str) -> None:
@@ -204,6 +243,141 @@ def test_a_sandbox_that_the_operator_does_not_allow_is_refused() -> None:
 )
 def test_durations(text: str | float, value: float) -> None:
     assert seconds(text, field="x") == value
+
+
+SERVED = replace(PLAIN, script=None, serve=ServeForm("serve --n 2", ready_http="/x", port=81), check="ask 2 2")
+
+
+def test_a_control_is_written_out_in_full() -> None:
+    control = done(replace(SERVED, failure="boom", control=ControlForm({"--n 2": "--n 3", "2": "4"}))).control
+    assert control is not None and control.serve is not None
+    assert (control.serve.command, control.serve.port, control.serve.ready_http) == ("serve --n 3", 81, "/x")
+    assert (control.check, control.failure) == ("ask 4 4", "boom")
+
+
+def test_a_control_may_be_a_reproduction_of_its_own() -> None:
+    control = done(replace(PLAIN, control=ControlForm(serve=ServeForm("serve", within="5m"), check="ask"))).control
+    assert control is not None and control.serve is not None
+    assert (control.script, control.serve.command, control.serve.within_s, control.check) == (None, "serve", 300, "ask")
+    assert done(PLAIN).control is None
+
+
+def test_texts_are_replaced_all_at_once() -> None:
+    control = done(replace(PLAIN, script="a b", control=ControlForm({"a": "b", "b": "c"}))).control
+    assert control == Reproduction(script="b c")
+
+
+def test_a_metric_is_found_by_a_pattern_or_a_path() -> None:
+    by_pattern = MetricForm("higher", r"tok/s\): +([0-9.]+)")
+    assert done(replace(PLAIN, metric=by_pattern)).metric == Metric(Better.HIGHER, by_pattern.pattern)
+    assert done(replace(PLAIN, metric=MetricForm("lower", json="$.a[0].b"))).metric == Metric(
+        Better.LOWER, json_path="$.a[0].b"
+    )
+    assert done(replace(PLAIN, metric=MetricForm("lower", "[0-9]+"), hang="skip")).metric is not None
+
+
+def test_what_another_failure_means_is_a_skip_unless_said() -> None:
+    assert done(PLAIN).other_failures is OtherFailures.SKIP
+    assert done(replace(PLAIN, other_failures="bad")).other_failures is OtherFailures.BAD
+
+
+MODELS = Recipe(
+    "models",
+    network="models",
+    env={"A": "1"},
+    resources=Resources(4, "H100", 1 << 30, 2 << 30, 8.0, 512),
+    secrets=("HF_TOKEN",),
+    model_cache=ModelCache.READ_ONLY,
+)
+ENGINE = Policy(frozenset(SandboxKind), SandboxKind.DOCKER)
+
+
+def models(policy: Policy = ENGINE, **change: object) -> Recipe:
+    submission = replace(PLAIN, project="models", image="x", **change)  # type: ignore[arg-type]
+    return complete(submission, {"models": MODELS}, policy).recipe
+
+
+def test_a_request_s_resources_go_before_the_recipe_s_one_by_one() -> None:
+    assert models().resources == MODELS.resources
+    assert models(resources=ResourcesForm(gpus=1, shm="2g")).resources == replace(
+        MODELS.resources, gpus=1, shm_bytes=2 << 30
+    )
+    assert models(resources=ResourcesForm(gpus=0)).resources == replace(MODELS.resources, gpus=0, gpu=None)
+    assert models(resources=ResourcesForm(memory=10**10, cpus=0.5, pids=99, gpu="H800")).resources == Resources(
+        4, "H800", 1 << 30, 10**10, 0.5, 99
+    )
+
+
+def test_secrets_join_the_recipe_s() -> None:
+    assert models(secrets=("WANDB_KEY", "HF_TOKEN")).secrets == ("HF_TOKEN", "WANDB_KEY")
+
+
+def test_a_wrong_secret_is_told_by_its_place_in_the_request() -> None:
+    with pytest.raises(BadRequest) as caught:
+        models(secrets=("OK", "A=hf_verysecret"))
+    assert (caught.value.field, caught.value.value) == ("secrets.1", "")
+    assert "verysecret" not in f"{caught.value.detail}{caught.value.advice}"
+    with pytest.raises(BadRequest) as caught:
+        models(env={"HF_TOKEN": "x"})
+    assert caught.value.field == "env"
+
+
+def test_a_request_may_only_lower_what_is_seen_of_the_models() -> None:
+    assert models().model_cache is ModelCache.READ_ONLY
+    assert models(model_cache="none").model_cache is ModelCache.NONE
+    with pytest.raises(BadRequest, match="more than the recipe models allows, which is read-only") as caught:
+        models(model_cache="shared")
+    assert caught.value.advice.startswith("write none, read-only;")
+
+
+def test_a_named_network_is_the_recipe_s_to_name() -> None:
+    assert models().network == "models"
+    assert models(network="models").network == "models"
+    assert models(network="none").network == NO_NETWORK
+    with pytest.raises(BadRequest, match="'other' is unknown") as caught:
+        models(network="other")
+    assert caught.value.advice == "one of none, bridge, models"
+
+
+def test_the_process_sandbox_has_no_networks_of_container_engines() -> None:
+    with pytest.raises(BadRequest, match="the process sandbox does not have") as caught:
+        models(sandbox="process")
+    assert caught.value.field == "network"
+    assert models(sandbox="process", network="bridge").network == BRIDGE
+    built = Recipe("built", build_command="make", build_network="builders")
+    with pytest.raises(BadRequest, match="build_network: 'builders'"):
+        complete(replace(PLAIN, project="built"), {"built": built}, POLICY)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("16GiB", 16 << 30),
+        ("512MiB", 512 << 20),
+        ("64GB", 64 * 10**9),
+        ("2g", 2 << 30),
+        ("1.5 k", 1536),
+        ("1024", 1024),
+        (7, 7),
+        ("9b", 9),
+        ("3TiB", 3 << 40),
+    ],
+)
+def test_sizes(text: str | float, value: int) -> None:
+    assert size(text, field="x") == value
+
+
+@given(st.text() | st.integers(0, 1 << 60).map(str) | st.floats())
+def test_a_size_is_a_number_or_an_error_and_nothing_else(text: str | float) -> None:
+    try:
+        assert 0 < size(text, field="x") <= 1 << 50
+    except BadRequest as error:
+        assert error.field == "x"
+
+
+@given(st.integers(1, 1 << 50))
+def test_a_size_that_is_told_is_the_same_when_it_is_read(value: int) -> None:
+    assert size(told(value), field="x") == value
 
 
 @given(st.text())

@@ -2,132 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import date
-from difflib import get_close_matches
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from fastapi.exceptions import RequestValidationError
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    ValidationError,
-    model_validator,
+from pydantic import ConfigDict, Field, ValidationError
+
+from service.application.submit import ControlForm, MetricForm, ResourcesForm, ServeForm, Submission
+from service.domain.bisection import FailureIn, OtherFailures
+from service.domain.recipe import Fixup, ModelCache, SandboxKind
+from service.domain.recipe_rules import MOST_FIXUPS, MOST_SECRETS
+from service.doors.api.fields import Command, EnvName, Goods, Line, Measure, Patterns, Ref, Strict, Text
+from service.doors.api.parts import (
+    ControlBody,
+    DepsBody,
+    FixupBody,
+    MetricBody,
+    ReadyBody,
+    ResourcesBody,
+    ServeBody,
 )
-from pydantic_core import PydanticCustomError
-
-from service.application.submit import ServeForm, Submission
-from service.domain.bisection import FailureIn
-from service.domain.recipe import Fixup, SandboxKind
-from service.domain.recipe_rules import MOST_FIXUPS, MOST_PATTERNS
-
-
-def _no_nul(text: str) -> str:
-    if "\0" in text:
-        raise PydanticCustomError("nul_byte", "it holds a NUL byte, which no file or shell can take")
-    return text
-
-
-def _listed(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
-def _number_text(value: object) -> object:
-    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
-
-
-def _date_text(value: object) -> object:
-    """Of a loader that makes a date of 2025-09-25 without quotes."""
-    return value.isoformat() if isinstance(value, date) else value
-
-
-NoNul = AfterValidator(_no_nul)
-Text = Annotated[str, NoNul]
-Ref = Annotated[str, StringConstraints(min_length=1, max_length=300, strip_whitespace=True), NoNul]
-Line = Annotated[str, StringConstraints(min_length=1, max_length=2000, strip_whitespace=True), NoNul]
-Command = Annotated[str, StringConstraints(min_length=1), NoNul]
-Goods = Annotated[
-    list[Ref], Field(min_length=1, max_length=20), BeforeValidator(_listed, json_schema_input_type=Ref | list[Ref])
-]
-Patterns = Annotated[
-    list[Annotated[str, StringConstraints(min_length=1, max_length=500), NoNul]],
-    Field(max_length=MOST_PATTERNS),
-    BeforeValidator(_listed, json_schema_input_type=str | list[str]),
-]
-AsOf = Annotated[
-    str,
-    StringConstraints(min_length=1, max_length=40, strip_whitespace=True),
-    BeforeValidator(_date_text, json_schema_input_type=str),
-]
-Duration = Annotated[
-    str,
-    StringConstraints(min_length=1, max_length=40),
-    BeforeValidator(_number_text, json_schema_input_type=str | float),
-]
-EnvName = Annotated[str, StringConstraints(max_length=200, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-
-
-class Strict(BaseModel):
-    """Refuses unknown keys by name; a mistyped key that is quietly ignored costs a night of probes."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-    #: Keys that are known, but elsewhere, and why.
-    elsewhere: ClassVar[dict[str, str]] = {}
-
-    @model_validator(mode="before")
-    @classmethod
-    def refuse_unknown_keys(cls, data: Any) -> Any:
-        if not isinstance(data, dict):
-            return data
-        for key in data:
-            if key in cls.elsewhere:
-                context = {"key": str(key), "advice": cls.elsewhere[key]}
-                raise PydanticCustomError("key_elsewhere", "{key} {advice}", context)
-            if key not in cls.model_fields:
-                raise PydanticCustomError("unknown_key", "{key}", {"key": str(key), "known": list(cls.model_fields)})
-        return data
-
-
-class ReadyBody(Strict):
-    """When the server counts as ready: at the first of the two that is given, and no later than `within`."""
-
-    http: Line | None = Field(None, description="Path that answers 200 once the server is ready.", examples=["/health"])
-    log: Line | None = Field(None, description="Text that the server prints once it is ready.")
-    within: Duration | None = Field(
-        None, description="How long the start may take: seconds, or like 90s, 20m, 1h30m.", examples=["20m"]
-    )
-
-
-class ServeBody(Strict):
-    """A server under test."""
-
-    command: Command = Field(description="Shell command that starts it and stays in the foreground.")
-    ready: ReadyBody | None = None
-
-
-class DepsBody(Strict):
-    """By what a wheel's dependencies are resolved. What was published later cannot be what broke the commit."""
-
-    as_of: AsOf | None = Field(
-        None,
-        description="Resolve with what was published by then: the date of the bad commit for all commits, that of each "
-        "commit, today, or a date.",
-        examples=["bad", "commit", "today", "2025-09-25"],
-    )
-    constraints: Text | None = Field(
-        None, description="Lines as in a pip constraints file.", examples=["torch==2.8.0\nnumpy<2\n"]
-    )
-
-
-class FixupBody(Strict):
-    """A change that the commits of a range need before they build; one of `cherry_pick` and `patch`."""
-
-    range: Line = Field(description="A..B as git means it: what B holds and A does not.", examples=["v1.3.0..v1.4.0"])
-    cherry_pick: Ref | None = Field(None, description="The commit whose change is applied.")
-    patch: Text | None = Field(None, description="The change as a diff.")
 
 
 class SubmissionBody(Strict):
@@ -170,7 +63,7 @@ class SubmissionBody(Strict):
     flaky: bool = Field(
         False, description="A run may pass or fail by chance: try commits again until it is sure enough."
     )
-    timeout: Duration | None = Field(None, description="How long one run may take.", examples=["20m", 1200])
+    timeout: Measure | None = Field(None, description="How long one run may take.", examples=["20m", 1200])
     hang: Literal["skip", "bad"] | None = Field(None, description="What a run that meets the time limit means.")
     package: Line | None = Field(
         None, description="Name of the package that is built, so that no other one's wheel is taken for it."
@@ -195,6 +88,28 @@ class SubmissionBody(Strict):
     )
     failure_in: FailureIn | None = Field(
         None, description="Where the failure shows: in a run, or already in the build, which then is the reproduction."
+    )
+    control: ControlBody | None = Field(
+        None, description="What must pass where the reproduction fails, or that failure does not count."
+    )
+    other_failures: OtherFailures | None = Field(None, description="What a failure that is another one means.")
+    metric: MetricBody | None = Field(
+        None, description="A number that got worse, instead of a failure: the ends are measured until they differ."
+    )
+    resources: ResourcesBody | None = Field(None, description="What a run gets.")
+    secrets: list[Text] = Field(
+        [],
+        max_length=MOST_SECRETS,
+        description="Names of variables whose values the nodes have and runs see. Values are never sent.",
+        examples=[["HF_TOKEN"]],
+    )
+    model_cache: ModelCache | None = Field(
+        None, description="How runs see the nodes' folder of models; no more than the recipe allows."
+    )
+    pasted: bool = Field(
+        True,
+        description="Take a pasted script apart: serve the server that it starts, check with what follows, leave out "
+        "what makes environments or installs the package under test.",
     )
 
 
@@ -232,6 +147,13 @@ def submission(document: dict[str, Any]) -> Submission:
         constraints=body.deps.constraints if body.deps else None,
         fixups=tuple(Fixup(each.range, each.cherry_pick, each.patch) for each in body.fixups),
         failure_in=body.failure_in,
+        control=_control(body.control),
+        other_failures=body.other_failures,
+        metric=_metric(body.metric),
+        resources=_resources(body.resources),
+        secrets=tuple(body.secrets),
+        model_cache=body.model_cache,
+        pasted=body.pasted,
     )
 
 
@@ -243,9 +165,20 @@ def _serve(body: ServeBody | None) -> ServeForm | None:
     if body is None:
         return None
     ready = body.ready or ReadyBody()
-    return ServeForm(command=body.command, ready_http=ready.http, ready_log=ready.log, within=ready.within)
+    return ServeForm(
+        command=body.command, ready_http=ready.http, ready_log=ready.log, within=ready.within, port=body.port
+    )
 
 
-def nearest(key: str, known: list[str]) -> str | None:
-    """The known key that was probably meant."""
-    return next(iter(get_close_matches(key.lower().replace("-", "_"), known, n=1)), None)
+def _control(body: ControlBody | None) -> ControlForm | None:
+    return ControlForm(body.replace, body.script, _serve(body.serve), body.check) if body is not None else None
+
+
+def _metric(body: MetricBody | None) -> MetricForm | None:
+    return MetricForm(body.better, body.pattern, body.json_path) if body is not None else None
+
+
+def _resources(body: ResourcesBody | None) -> ResourcesForm:
+    if body is None:
+        return ResourcesForm()
+    return ResourcesForm(body.gpus, body.gpu, body.shm, body.memory, body.cpus, body.pids)

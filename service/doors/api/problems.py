@@ -13,7 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from service.domain.errors import UserError
-from service.doors.api.bodies import nearest
+from service.doors.api.fields import nearest
 from service.doors.api.views import FieldError, Problem
 
 MEDIA_TYPE = "application/problem+json"
@@ -37,6 +37,14 @@ _MAPPINGS: Mapping[str, str] = {
     "serve.ready": "ready: {http: /health}",
     "env": "env: {NAME: value}",
     "deps": "deps: {as_of: 2025-09-25}",
+    "control": "control: {replace: {text: text}}",
+    "control.replace": "replace: {text: text}",
+    "metric": "metric: {pattern: …, better: higher}",
+    "resources": "resources: {gpus: 4}",
+}
+#: What stands there may be a secret's value, where its name was meant.
+_UNSHOWN: Mapping[str, str] = {
+    "secrets": "write names alone, as secrets: [HF_TOKEN]; their values are set on the nodes"
 }
 _ORDER = ("type", "title", "status", "detail", "instance", "field", "value", "advice", "errors")
 _SLUGS: Mapping[int, str] = {
@@ -147,6 +155,9 @@ def _field_error(error: Mapping[str, Any]) -> FieldError:
         field = ".".join([*where, str(context["key"])])
         return FieldError(field=field, detail=f"{field} {context['advice']}", advice=f"leave {field} out")
     field = ".".join(where)
+    said = f"{str(error['msg'])[:1].lower()}{str(error['msg'])[1:]}"
+    if where and where[0] in _UNSHOWN:
+        return FieldError(field=field, detail=f"{field}: {said}", advice=_UNSHOWN[where[0]])
     if error["type"] == "missing":
         return FieldError(field=field, detail=f"{field} is missing", advice=f"add {field}:")
     if error["type"] == "string_pattern_mismatch":
@@ -155,8 +166,7 @@ def _field_error(error: Mapping[str, Any]) -> FieldError:
     if error["type"] in ("model_type", "dict_type") and field in _MAPPINGS:
         shown, advice = _shown(error["input"]), f"write it as {_MAPPINGS[field]}"
         return FieldError(field=field, detail=f"{field}: {shown!r} is no mapping", value=shown, advice=advice)
-    said = str(error["msg"])
-    return FieldError(field=field, detail=f"{field}: {said[:1].lower()}{said[1:]}", value=_shown(error.get("input")))
+    return FieldError(field=field, detail=f"{field}: {said}", value=_shown(error.get("input")))
 
 
 def _unknown_key(where: list[str], key: str, known: list[str]) -> FieldError:

@@ -1,0 +1,209 @@
+"""How a user sees the failure, and what is asked of it besides: a control that must pass, a number that got worse."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from jsonpath_ng.parser import parse as parse_json_path
+from jsonpath_ng.exceptions import JSONPathError
+
+from service.application import checks
+from service.application.ports import Policy
+from service.application.submission import ControlForm, MetricForm, ServeForm, Submission
+from service.domain.bisection import Better, FailureIn, Metric, Reproduction, Serve
+from service.domain.errors import BadRequest
+from service.domain.recipe import Recipe
+
+LONGEST_PATTERN = 1000
+MOST_REPLACED = 50
+
+
+def reproduction(submission: Submission, policy: Policy, failure_in: FailureIn, recipe: Recipe) -> Reproduction:
+    """Errors: BadRequest, TooLarge."""
+    if failure_in is FailureIn.BUILD:
+        _only_a_build(submission, recipe)
+    else:
+        _one_of(submission.script, submission.serve, submission.check, "")
+    return Reproduction(
+        script=checks.script(submission.script, "script", policy),
+        serve=_serve(submission.serve, policy, "serve"),
+        check=checks.script(submission.check, "check", policy),
+        failure=checks.line(submission.failure, "failure") if submission.failure is not None else None,
+    )
+
+
+def _one_of(script: str | None, serve: ServeForm | None, check: str | None, inside: str) -> None:
+    if (script is None) == (serve is None):
+        raise BadRequest(
+            f"exactly one of {inside}script and {inside}serve is needed",
+            field=f"{inside}script",
+            advice="give script: to run it as `git bisect run` would, or serve: for a server that must get ready",
+        )
+    if check is not None and serve is None:
+        advice = f"put it into {inside}script:, or add {inside}serve:"
+        raise BadRequest(f"{inside}check runs beside a server", field=f"{inside}check", advice=advice)
+
+
+def _only_a_build(submission: Submission, recipe: Recipe) -> None:
+    for name in ("script", "serve", "check", "control", "metric"):
+        if getattr(submission, name) is not None:
+            raise BadRequest(
+                f"{name} is given, but with failure_in: build nothing is run: the build itself is the reproduction",
+                field=name,
+                advice=f"leave {name} out, or leave failure_in out when the failure shows in a run",
+            )
+    if recipe.build_command is None:
+        raise BadRequest(
+            f"failure_in: build needs a build, and the recipe {recipe.name} has none",
+            value=FailureIn.BUILD,
+            field="failure_in",
+            advice="add build: with the command that fails, or name another project:",
+        )
+
+
+def _serve(form: ServeForm | None, policy: Policy, name: str) -> Serve | None:
+    if form is None:
+        return None
+    if form.ready_http is not None and not form.ready_http.startswith("/"):
+        raise BadRequest(
+            f"{name}.ready.http must be a path: {form.ready_http!r}",
+            value=form.ready_http,
+            field=f"{name}.ready.http",
+            advice="write it like /health",
+        )
+    port = form.port if form.port is not None else Serve.port
+    if not 1 <= port <= 65535:
+        raise BadRequest(
+            f"{name}.port: {port} is no port",
+            value=str(port),
+            field=f"{name}.port",
+            advice="name the one that the command listens on, 1 to 65535",
+        )
+    return Serve(
+        command=checks.script(form.command, f"{name}.command", policy) or "",
+        ready_http=form.ready_http if form.ready_http or form.ready_log else "/health",
+        ready_log=form.ready_log,
+        within_s=checks.duration(form.within if form.within is not None else "20m", f"{name}.ready.within"),
+        port=port,
+    )
+
+
+def control(form: ControlForm | None, reproduction: Reproduction, policy: Policy) -> Reproduction | None:
+    """Written out in full. Errors: BadRequest, TooLarge."""
+    if form is None:
+        return None
+    own = [name for name in ("script", "serve", "check") if getattr(form, name) is not None]
+    if form.replace is not None and own:
+        raise BadRequest(
+            f"control has both replace and {own[0]}",
+            field=f"control.{own[0]}",
+            advice="give replace: to change texts of the reproduction, or a reproduction of its own",
+        )
+    if form.replace is not None:
+        return _replaced(form.replace, reproduction)
+    _one_of(form.script, form.serve, form.check, "control.")
+    return Reproduction(
+        script=checks.script(form.script, "control.script", policy),
+        serve=_serve(form.serve, policy, "control.serve"),
+        check=checks.script(form.check, "control.check", policy),
+    )
+
+
+def _replaced(texts: Mapping[str, str], reproduction: Reproduction) -> Reproduction:
+    """All at once, the longest first, so that what one text put in is not replaced by another."""
+    for old, new in texts.items():
+        if not old or old == new:
+            raise _bad_replace(f"{old[:80]!r} is replaced by itself" if old else "an empty text is replaced", old)
+        checks.text(f"{new}.", "control.replace")
+    if not 0 < len(texts) <= MOST_REPLACED:
+        raise _bad_replace(f"{len(texts)} texts are replaced, not 1 to {MOST_REPLACED}", str(len(texts)))
+    pattern = re.compile("|".join(re.escape(old) for old in sorted(texts, key=len, reverse=True)))
+    used: set[str] = set()
+
+    def put(found: re.Match[str]) -> str:
+        used.add(found[0])
+        return texts[found[0]]
+
+    def changed(written: str | None) -> str | None:
+        return pattern.sub(put, written) if written is not None else None
+
+    serve = reproduction.serve
+    made = replace(
+        reproduction,
+        script=changed(reproduction.script),
+        serve=replace(serve, command=changed(serve.command) or "") if serve is not None else None,
+        check=changed(reproduction.check),
+    )
+    for old in texts:
+        if old not in used:
+            raise _bad_replace(f"{old[:80]!r} is nowhere in script, serve.command or check", old)
+    if made == reproduction:
+        raise _bad_replace("the texts are only put in each other's places, and nothing changes", "")
+    return made
+
+
+def _bad_replace(what: str, value: str) -> BadRequest:
+    advice = "write replace: {text of the reproduction: what the control has in its place}; --dry-run shows the text"
+    return BadRequest(f"control.replace: {what}", value=value, field="control.replace", advice=advice)
+
+
+def metric(form: MetricForm | None, submission: Submission) -> Metric | None:
+    """Errors: BadRequest, also for a key that a number leaves without a meaning."""
+    if form is None:
+        return None
+    if (form.pattern is None) == (form.json is None):
+        advice = "give pattern: with a regular expression, or json: with a JSONPath"
+        raise BadRequest("metric: exactly one of pattern and json is needed", field="metric", advice=advice)
+    _alone(submission)
+    return Metric(
+        better=checks.enum(Better, form.better, "metric.better") or Better.HIGHER,
+        pattern=_pattern(form.pattern) if form.pattern is not None else None,
+        json_path=_json_path(form.json) if form.json is not None else None,
+    )
+
+
+def _alone(submission: Submission) -> None:
+    beside = {
+        "flaky": (submission.flaky, "a number is measured again until it is sure enough by itself"),
+        "hang": (submission.hang == "bad", "a run that gives no number is a skip"),
+        "failure": (submission.failure is not None, "the number decides, and not what is printed"),
+        "control": (submission.control is not None, "the number decides, and no failure that a control could share"),
+    }
+    for name, (is_given, why) in beside.items():
+        if is_given:
+            what = f"{name} is given beside metric: {why}"
+            raise BadRequest(what, field=name, advice=f"leave {name} out, or leave metric out")
+
+
+def _pattern(written: str) -> str:
+    checks.text(written, "metric.pattern")
+    try:
+        groups = re.compile(written).groups if len(written) <= LONGEST_PATTERN else -1
+    except (re.error, OverflowError, RecursionError) as error:
+        raise _bad_pattern(f"is no regular expression: {error}", written) from None
+    if groups < 0:
+        raise _bad_pattern(f"has more than {LONGEST_PATTERN} characters", written)
+    if groups > 1:
+        raise _bad_pattern(f"has {groups} groups", written)
+    return written
+
+
+def _bad_pattern(what: str, written: str) -> BadRequest:
+    advice = "write it as in Python, with one group around the number: 'throughput: +([0-9.]+)'; (?:…) is no group"
+    return BadRequest(f"metric.pattern: {written[:80]!r} {what}", value=written, field="metric.pattern", advice=advice)
+
+
+def _json_path(written: str) -> str:
+    checks.text(written, "metric.json")
+    try:
+        if len(written) > LONGEST_PATTERN:
+            raise JSONPathError(f"it has more than {LONGEST_PATTERN} characters")
+        parse_json_path(written)
+    except (JSONPathError, ValueError, RecursionError) as error:
+        advice = "write it like $.results[0].throughput"
+        raise BadRequest(
+            f"metric.json: {written[:80]!r} is no JSONPath: {error}", value=written, field="metric.json", advice=advice
+        ) from None
+    return written

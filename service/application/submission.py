@@ -1,0 +1,83 @@
+"""What a user wrote, before it is looked at: None takes the recipe's or the service's default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from service.domain.recipe import Fixup
+
+
+@dataclass(frozen=True)
+class ServeForm:
+    command: str
+    ready_http: str | None = None
+    ready_log: str | None = None
+    within: str | float | None = None
+    port: int | None = None
+
+
+@dataclass(frozen=True)
+class ControlForm:
+    """Either `replace`, texts of the reproduction and what stands in their places, or one like the reproduction."""
+
+    replace: Mapping[str, str] | None = None
+    script: str | None = None
+    serve: ServeForm | None = None
+    check: str | None = None
+
+
+@dataclass(frozen=True)
+class MetricForm:
+    better: str
+    pattern: str | None = None
+    json: str | None = None
+
+
+@dataclass(frozen=True)
+class ResourcesForm:
+    gpus: int | None = None
+    gpu: str | None = None
+    shm: str | float | None = None
+    memory: str | float | None = None
+    cpus: float | None = None
+    pids: int | None = None
+
+
+@dataclass(frozen=True)
+class Submission:
+    """docs/requests.md tells each key."""
+
+    good: tuple[str, ...]
+    bad: str
+    project: str | None = None
+    repo: str | None = None
+    build: str | None = None
+    image: str | None = None
+    network: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    script: str | None = None
+    serve: ServeForm | None = None
+    check: str | None = None
+    failure: str | None = None
+    sandbox: str | None = None
+    width: int | None = None
+    first_parent: bool = False
+    timeout: str | float | None = None
+    hang: str | None = None
+    flaky: bool = False
+    package: str | None = None
+    wheel_paths: tuple[str, ...] | None = None
+    native_paths: tuple[str, ...] | None = None
+    overlay: str | None = None
+    as_of: str | None = None
+    constraints: str | None = None
+    fixups: tuple[Fixup, ...] = ()
+    failure_in: str | None = None
+    control: ControlForm | None = None
+    other_failures: str | None = None
+    metric: MetricForm | None = None
+    resources: ResourcesForm = field(default_factory=ResourcesForm)
+    secrets: tuple[str, ...] = ()
+    model_cache: str | None = None
+    pasted: bool = True
