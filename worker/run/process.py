@@ -10,7 +10,7 @@ import platform
 import shutil
 import subprocess
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,7 @@ from worker.run import job as jobs
 from worker.run.bubblewrap import Bubblewrap
 from worker.run.fallback import Plain, Unshare
 from worker.run.job import Errand, Job
-from worker.run.sandbox import GRACE_S, PLACE, Ran, base_env
+from worker.run.sandbox import GRACE_S, PLACE, Left, Ran, base_env
 from worker.run.stop import Stop
 from worker.run.view import View, interpreter, uv
 
@@ -108,7 +108,7 @@ class ProcessSandbox:
     def place(self, job: Job) -> str:
         return PLACE if self.isolation.own_view else str(job.root)
 
-    def stands_on(self, image: str | None) -> str:
+    def stands_on(self, image: str | None, stop: Stop) -> str:
         return (
             f"{interpreter()} {self.python}, {'a view of its own' if self.isolation.own_view else 'the node as it is'}"
         )
@@ -128,8 +128,14 @@ class ProcessSandbox:
             "system": f"{platform.system()} {platform.release()}",
         }
 
-    def remove_orphans(self) -> int:
+    def left(self) -> tuple[Left, ...]:
         """None: what runs here ends with the worker that started it."""
+        return ()
+
+    def attach(self, left: Left, job: Job, errand: Errand, stop: Stop) -> Ran:
+        raise NodeFault("sandbox", f"no process of the run {left.id} is left", "")
+
+    def remove_orphans(self, keep: Collection[Left] = ()) -> int:
         self._groups.remove_leftovers()
         return 0
 

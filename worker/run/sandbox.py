@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -10,6 +11,8 @@ from worker.run.stop import Stop
 
 #: Seconds beyond the run's own time-out after which the worker ends a sandbox that did not end itself.
 GRACE_S = 15.0
+#: Of /dev/shm, where the order says nothing.
+SHM_BYTES = 1024**3
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,15 @@ class Ran:
     status: int | None = None
     out_of_memory: bool = False
     facts: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Left:
+    """A run that this worker began in a former life. `labels`: those of its errand, and "gpus": indexes like "0,1"."""
+
+    id: str
+    labels: Mapping[str, str]
+    running: bool
 
 
 class Sandbox(Protocol):
@@ -38,14 +50,20 @@ class Sandbox(Protocol):
     def place(self, job: Job) -> str:
         """Where the job folder is seen inside."""
 
-    def stands_on(self, image: str | None) -> str:
-        """What is installed here has this below it, and works nowhere else. Errors: NodeFault."""
+    def stands_on(self, image: str | None, stop: Stop) -> str:
+        """What is installed here has this below it, and works nowhere else. Errors: NodeFault, Stopped."""
 
     def facts(self) -> dict[str, str]:
         """What works on this node. Errors: NodeFault, when this sandbox does not work here at all."""
 
-    def remove_orphans(self) -> int:
-        """Ends and removes what this worker left when it was killed; how many. Errors: NodeFault."""
+    def left(self) -> tuple[Left, ...]:
+        """What goes on, or ended meanwhile, since this worker was killed. Errors: NodeFault."""
+
+    def attach(self, left: Left, job: Job, errand: Errand, stop: Stop) -> Ran:
+        """As `run`, for one that was left: of the errand its times, network and image count. Errors: NodeFault."""
+
+    def remove_orphans(self, keep: Collection[Left] = ()) -> int:
+        """Ends and removes what this worker left when it was killed, but for `keep`; how many. Errors: NodeFault."""
 
     def close(self) -> None:
         """Nothing runs any more, and nothing will."""

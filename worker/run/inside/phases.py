@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import sys
 
+from .hidden import take
 from .processes import Fault, Run, TimedOut, kill_all, tool
 
 TYPE_CHECKING = False
@@ -74,6 +75,7 @@ class Phases:
             return self.run.call([*shell, "-c", self.order["build"]], self.tree)
         from .voice import MOST, Voice
 
+        self.run.env.update(self.run.secrets)
         self.run.voice = Voice(MOST if self.order.get("metric") else 0)
         if self.order.get("script") is not None:
             self.run.enter("script")
@@ -224,9 +226,10 @@ def main(root: str) -> None:
     out = os.path.join(root, "out")
     order = load(os.path.join(root, "in", "order.json"))
     begin(order)
+    secrets, hidden = take(root)
     facts: dict[str, Any] = {"exit_status": None, "signal": None, "timed_out": False, "fault": None}
     reserve(out)
-    run = Run(order, out)
+    run = Run(order, out, secrets, hidden)
     try:
         facts["exit_status"], facts["signal"] = Phases(root, run).perform()
     except TimedOut:

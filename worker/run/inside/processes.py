@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
+    from .hidden import Forms, Hider
     from .provenance import Package
     from .voice import Voice
 
@@ -37,8 +38,9 @@ class Fault(Exception):
 
 
 class Run:
-    def __init__(self, order: dict[str, Any], out: str) -> None:
-        self.order = order
+    def __init__(self, order: dict[str, Any], out: str, secrets: dict[str, str], hidden: Forms) -> None:
+        """`secrets`: variables of the reproduction alone; `hidden`: what nothing that it writes may show."""
+        self.order, self.secrets, self.hidden = order, secrets, hidden
         self.began, self.zero = time.time(), time.monotonic()
         self.deadline: float = self.zero + order["timeout_s"]
         self.env: dict[str, str] = dict(order["env"])
@@ -52,12 +54,12 @@ class Run:
         self.ready: bool | None = None
         self.status: dict[int, int] = {}
         self.null = os.open(os.devnull, os.O_RDONLY)
-        reader, self.writer = output_pipe()
         self.poll = select.poll()
-        self.poll.register(reader, select.POLLIN)
         # Pipes by who speaks there: the script or the check, or, as None, all the others.
-        self.speakers: dict[int, Voice | None] = {reader: None}
-        self.spoke = reader
+        self.speakers: dict[int, Voice | None] = {}
+        self.hiders: dict[int, Hider] = {}
+        self.writer = self.pipe(None)
+        self.spoke = next(iter(self.speakers))
         self.listen(order)
 
     def listen(self, order: dict[str, Any]) -> None:
@@ -72,6 +74,17 @@ class Run:
         self.poll.register(self.woken, select.POLLIN)
         if order.get("watch_parent"):
             self.poll.register(0, select.POLLIN)
+
+    def pipe(self, voice: Voice | None) -> int:
+        """The end of a new one into which is spoken."""
+        reader, writer = output_pipe()
+        self.speakers[reader] = voice
+        self.poll.register(reader, select.POLLIN)
+        if self.hidden:
+            from .hidden import Hider
+
+            self.hiders[reader] = Hider(self.hidden)
+        return writer
 
     def enter(self, name: str) -> None:
         """Begins a phase, which ends the one before it."""
@@ -138,11 +151,16 @@ class Run:
             data = os.read(handle, LINE)
         except BlockingIOError:
             return
+        hider = self.hiders.get(handle)
+        for piece in hider.feed(data) if hider is not None else [data]:
+            if piece:
+                self.hear(handle, piece)
         if not data:
             self.poll.unregister(handle)
             del self.speakers[handle]
             os.close(handle)
-            return
+
+    def hear(self, handle: int, data: bytes) -> None:
         if handle != self.spoke and self.log.open:
             self.log.add(b"\n")  # a line is of one speaker
         self.spoke = handle
@@ -164,11 +182,7 @@ class Run:
 
     def call(self, argv: list[str], cwd: str, voice: Voice | None = None) -> Status:
         """Runs it to its end. `voice`: hears what it writes, which goes into the log too. Errors: TimedOut."""
-        output = None
-        if voice is not None:
-            reader, output = output_pipe()
-            self.speakers[reader] = voice
-            self.poll.register(reader, select.POLLIN)
+        output = self.pipe(voice) if voice is not None else None
         pid = self.spawn(argv, cwd, output)
         if output is not None:
             os.close(output)
@@ -199,6 +213,9 @@ class Run:
                 kill_all()
                 quiet, killed = end, True
         kill_all()
+        for handle in self.speakers:
+            for piece in self.hiders[handle].feed(b"") if handle in self.hiders else ():
+                self.hear(handle, piece)
         self.log.close()
 
 
