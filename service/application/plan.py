@@ -31,7 +31,7 @@ from service.search import (
 #: So often an end of a flaky failure is tried before it is taken to be other than it is said to be.
 END_TRIALS = 8
 #: So few faulted probes say nothing yet of the nodes.
-FEWEST_FAULTED = 2
+FEWEST_FAULTED = 3
 #: So many futures of the search are looked at for wheels to build ahead.
 LOOK_AHEAD = 8
 _EXPECTED = {Purpose.BAD_END: Verdict.BAD, Purpose.GOOD_END: Verdict.GOOD}
@@ -68,7 +68,7 @@ NO_FORECAST = Forecast()
 
 def step(bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecast: Forecast = NO_FORECAST) -> Step:
     """Only for a bisection that checks its ends, searches or confirms."""
-    if (problem := _unfit(probes)) is not None:
+    if (problem := _unfit(probes, bisection.candidates_left)) is not None:
         live = tuple(probe for probe in probes if probe.state in LIVE_PROBES)
         return Step(state=BisectionState.FAILED, problem=problem, worthless=live)
     if bisection.state is BisectionState.CHECKING_ENDS:
@@ -78,13 +78,13 @@ def step(bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecast: 
     return Step(state=BisectionState.FOUND)
 
 
-def _unfit(probes: Sequence[Probe]) -> Problem | None:
+def _unfit(probes: Sequence[Probe], left: int | None) -> Problem | None:
     """More than a third of the probes that are over ended with faults: such an environment can judge nothing."""
     over = [probe for probe in probes if probe.state in (ProbeState.JUDGED, ProbeState.FAULTED)]
     faulted = [probe for probe in over if probe.state is ProbeState.FAULTED]
     searched = any(probe.purpose is Purpose.SEARCH for probe in faulted)
     if searched and len(faulted) >= FEWEST_FAULTED and len(faulted) * 3 > len(over):
-        return wording.unfit(faulted, len(over))
+        return wording.unfit(faulted, len(over), left)
     return None
 
 

@@ -63,13 +63,14 @@ def ends_alike(why: str, bad_sha: str) -> Problem:
     return Problem(BadEnds.slug, "The ends do not differ", why, bad_sha, "metric", advice)
 
 
-def unfit(faulted: Sequence[Probe], tried: int) -> Problem:
+def unfit(faulted: Sequence[Probe], tried: int, left: int | None) -> Problem:
     kinds = sorted({probe.faults[-1].kind for probe in faulted})
     last = faulted[-1].faults[-1]
     return Problem(
         "unfit-environment",
         "The nodes are not fit to judge this",
-        f"{len(faulted)} of {tried} probes ended with faults ({', '.join(kinds)}); the last: {last.message}",
+        f"{len(faulted)} of {tried} probes ended with faults ({', '.join(kinds)}) and {left} candidates are left; "
+        f"the last: {last.message}",
         advice=last.advice or "mend the nodes and submit again; wheels that were built are kept",
     )
 
