@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from service.application import wording
 from service.application.forecast import Forecast, cost, worth_building
 from service.application.keys import Scope
-from service.application.measure import measured
+from service.application.measure import Measured, measured
 from service.domain.bisection import Answer, Bisection, Probe, Problem, Purpose
 from service.domain.errors import BadEnds
 from service.domain.evidence import Verdict
@@ -128,7 +128,7 @@ def _wants_a_trial(bisection: Bisection, end: Wanted, probes: Sequence[Probe]) -
     """One is enough; of a flaky failure, as many as it takes to see the end as it is said to be, up to END_TRIALS; of a
     number, as many as it takes to tell the ends apart."""
     trials = [p for p in probes if (p.sha, p.purpose) == (end.sha, end.purpose) and p.state is not ProbeState.CANCELLED]
-    if trials and (numbers := measured(bisection, probes)) is not None:
+    if trials and (numbers := _numbers(bisection, probes)) is not None:
         undecided = all(probe.state is ProbeState.JUDGED and probe.verdict is None for probe in trials)
         return undecided and numbers.ends.verdict == "unsure"
     if not trials or not bisection.request.flaky:
@@ -137,13 +137,18 @@ def _wants_a_trial(bisection: Bisection, end: Wanted, probes: Sequence[Probe]) -
     return not settled and len(trials) < END_TRIALS and all(probe.verdict is not None for probe in trials)
 
 
+def _numbers(bisection: Bisection, probes: Sequence[Probe]) -> Measured | None:
+    """A run that failed has no number that counts."""
+    return measured(bisection, [probe for probe in probes if probe.verdict is not Verdict.SKIP])
+
+
 def _ends_judged(bisection: Bisection, probes: Sequence[Probe]) -> Step:
     bad = _best(probes, bisection.bad_sha or "", Purpose.BAD_END)
     goods = [_best(probes, sha, Purpose.GOOD_END) for sha in bisection.good_shas]
     faulted = [probe for probe in (bad, *goods) if probe.state is ProbeState.FAULTED]
     if faulted:
         return Step(state=BisectionState.FAILED, problem=wording.end_faulted(faulted[0]))
-    numbers = measured(bisection, probes)
+    numbers = _numbers(bisection, probes)
     if numbers is not None and bad.verdict is not Verdict.SKIP and numbers.ends.verdict == "alike":
         return Step(state=BisectionState.REFUSED, problem=wording.ends_alike(numbers.ends.why, bad.sha))
     problem = _wrong_ends(bad, goods)
