@@ -39,8 +39,3 @@ def first_with(lines: Iterable[bytes], text: str | None) -> str | None:
     wanted = text.encode("utf-8", "replace")
     found = (without_stamp(line) for line in lines if wanted in line)
     return next((readable(line) for line in found if wanted in line), None)
-
-
-def out_of_space(lines: Iterable[bytes]) -> bool:
-    """A tool said that the disk is full."""
-    return any(b"No space left on device" in line or b"Disk quota exceeded" in line for line in lines)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from worker.observe.blocks import Block, Filter, blocks_of
 from worker.observe.error_lines import LineReader
 from worker.observe.failures import Failures, Record
 from worker.observe.frames import frames_of
@@ -15,13 +16,12 @@ from worker.observe.traceback_native import NativeReader
 from worker.observe.traceback_python import PythonReader
 from worker.observe.traceback_stacks import GoReader, RustReader, StackReader
 
-#: Lines are looked at in blocks. A block without any of these words, while nobody waits for more, is passed over.
-BLOCK_LINES, BLOCK_CHARACTERS = 256, 1 << 20
 #: Lines are alike when so many of their first and last characters are, digits aside; so many of them are remembered.
 SHAPE, SHAPES = 200, 4096
 #: Lines that are read on behind a failure that explains the rest.
 AFTERWARDS = 20_000
 _DIGITS = str.maketrans("123456789", "000000000")
+#: A block without any of these words, while nobody waits for more, is passed over.
 WORDS = (
     "rror", "ERROR", "Traceback (", "xception", "ssert", "ASSERT", "anic", "atal", "FATAL", "FAIL", "terminat",
     "ignal", "SIG", "Segfault", "egmentation", "core dumped", "Aborted", "Killed", "NCCL WARN",
@@ -34,13 +34,15 @@ TELLING = (
     "Traceback (", "xception", "ssert", "ASSERT", "panic", "terminat", "Segfault", "egmentation", "core dumped",
     "Fatal Python", "CUDA error", "Sanitizer", "Check failed", "NCCL WARN", ": error", "Error:", "SIGSEGV", "corrupt",
 )  # fmt: skip
+_WORDS, _TELLING = Filter.of_words(WORDS), Filter.of_words(TELLING)
 
 
 def read(log: str | Iterable[str], project: tuple[str, ...]) -> Reading:
     reading = Reading(project)
-    for number, block in _blocks(log.split("\n") if isinstance(log, str) else log):
-        reading.read(block, number)
-        if reading.settled(number):
+    lines = log.split("\n") if isinstance(log, str) else log
+    for block in blocks_of(line.encode("utf-8", "replace") for line in lines):
+        reading.read(block)
+        if reading.settled(block.first):
             break
     return reading
 
@@ -53,24 +55,23 @@ class Reading:
         self.last: Record | None = None
         self._project = project
         self._next_look = AFTERWARDS
-        self._words: tuple[str, ...] = WORDS
+        self._words = _WORDS
         self._weak = 0
         self._seen: dict[str, int] = {}
         self._readers: dict[str, Readers] = {}
         self._before: Readers | None = None
         self._before_number = 0
 
-    def read(self, block: list[str], first: int) -> None:
-        whole = "\n".join(block)
-        quiet = first > self.failures.live_until and not any(word in whole for word in self._words)
-        if not quiet:
-            for number, line in enumerate(block, first):
+    def read(self, block: Block) -> None:
+        if block.first <= self.failures.live_until or self._words.within(block.text):
+            for number, line in enumerate(block.lines, block.first):
                 if number <= self.failures.live_until:
-                    self._line(line, number)
-                elif any(word in line for word in self._words):
-                    self._new(line, number)
-        for number, line in zip(range(first + len(block) - 1, first - 1, -1), reversed(block), strict=True):
-            if said := [record for record in records_of(line, number) if record.text.strip()]:
+                    self._line(line.decode("utf-8", "replace"), number)
+                elif self._words.within(line):
+                    self._new(line.decode("utf-8", "replace"), number)
+        last = block.first + len(block.lines) - 1
+        for number, line in zip(range(last, block.first - 1, -1), reversed(block.lines), strict=True):
+            if said := [each for each in records_of(line.decode("utf-8", "replace"), number) if each.text.strip()]:
                 self.last = said[-1]
                 break
 
@@ -102,7 +103,7 @@ class Reading:
     def _count_weak(self) -> None:
         self._weak += 1
         if self._weak == WEAK:
-            self._words = TELLING
+            self._words = _TELLING
 
     def _line(self, line: str, number: int) -> None:
         for record in records_of(line, number):
@@ -168,16 +169,3 @@ class Readers:
             self._level = (level, record.number)
             return Record(record.number, record.process, level, record.text)
         return record
-
-
-def _blocks(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    block: list[str] = []
-    first, size = 1, 0
-    for line in lines:
-        block.append(line)
-        size += len(line)
-        if len(block) >= BLOCK_LINES or size >= BLOCK_CHARACTERS:
-            yield first, block
-            first, block, size = first + len(block), [], 0
-    if block:
-        yield first, block

@@ -9,7 +9,7 @@ from worker.observe.failures import Failure, Kind, Record
 from worker.observe.frames import Frame, frames_of, most_frequent
 from worker.observe.normal import normal
 from worker.observe.pointers import Rank, rank
-from worker.observe.reading import read
+from worker.observe.reading import Reading, read
 from worker.observe.records import plain
 
 #: So many of the project's frames are a signature's; those further out only lead there.
@@ -38,7 +38,10 @@ def signature(log: str | Iterable[str], project: tuple[str, ...] = (), *, hang: 
     `project`: names of its packages or folders; when empty, the package that most frames are in. `hang`: the run was
     ended because it took too long; its last line counts if nothing else does.
     """
-    reading = read(log, project)
+    return signature_of(read(log, project), project, hang=hang)
+
+
+def signature_of(reading: Reading, project: tuple[str, ...], *, hang: bool) -> Signature | None:
     root = _root(reading.failures.found, project)
     if hang and (root is None or root.rank >= Rank.HANDLED) and reading.last is not None:
         return _hung(reading.last, project)

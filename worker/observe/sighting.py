@@ -1,0 +1,163 @@
+"""Looks at a log's lines for signs, each rule's first line, and passes over what only quotes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from worker.observe.blocks import Block, Filter
+from worker.observe.error_lines import QUIET
+from worker.observe.failures import Record
+from worker.observe.lines import readable, without_stamp
+from worker.observe.records import records_of
+from worker.observe.signs import RULES, Rule
+
+#: Of a line that is shown.
+LONGEST = 300
+#: So many lines of a rule are remembered.
+NUMBERS = 1000
+#: Lines are alike when so many of their first and last bytes are, digits aside. So many of each shape are looked at,
+#: so many shapes remembered; after so many lines only rules that have seen nothing look on, and then none.
+SHAPE, TIMES, SHAPES, MOST = 200, 20, 4096, 20_000
+#: Lines between a frame and the end of its traceback; between a warning and the end of a traceback below it.
+BEHIND, BELOW = 60, 120
+#: A failure's message may go on for so many lines.
+MESSAGE = 4
+
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_HEADER = b"Traceback (most recent call last)"
+_CHAINED = (b"During handling of the above", b"The above exception was")
+_QUOTES = re.compile(
+    # A shell's trace, a diff, the source that a traceback or a test's report prints, and comments.
+    r"\+(?!-)|@@ |-(?:\s{2,}|[^\s-])|(?:>|\s)*(?:raise|throw|print\w*|echo|assert|return(?! code)|log\w*[.(]|warnings\."
+    r"|elif|if|except|case|def|//|#(?!\d+ )|\*(?!\*\* )|[fr]?[\"'])"
+    # Commits' subjects.
+    r"|(?:[*|/\\ ]+)?[0-9a-f]{7,40} (?!.*\.\w{1,4}:\d)|HEAD is now at |Subject: |\[\S+ [0-9a-f]{7,40}\] "
+    r"|.*(?:::\S.* |\] )(?:PASSED|SKIPPED|XFAIL)\b"
+)
+#: What is tried again says nothing yet.
+_AGAIN = re.compile(r"(?i)\bretrying\b|will retry|will be retried|tries remaining|trying again|\bretry in \d")
+
+
+def _filter(rules: tuple[Rule, ...]) -> Filter:
+    return Filter(re.sub(r"\(\?P<\w+>", "(?:", pattern) for rule in rules for pattern in rule.needs())
+
+
+_ALL = _filter(RULES)
+
+
+@dataclass(frozen=True)
+class Sign:
+    """`said`: the line, without what stands before its text. `root`: the log's root failure itself says it."""
+
+    rule: str
+    said: str
+    line: int
+    root: bool = False
+
+
+@dataclass
+class _Seen:
+    said: str
+    numbers: list[int]
+
+
+class Lookout:
+    """For signs in one log."""
+
+    def __init__(self, project: tuple[str, ...]) -> None:
+        self._project = project
+        self._rules: tuple[Rule, ...] = RULES
+        self._filter = _ALL
+        self._looked = 0
+        self._seen: dict[str, _Seen] = {}
+        self._shapes: dict[bytes, int] = {}
+        self._behind: dict[str, int] = {}
+        self._out: set[str] = set()
+
+    def read(self, block: Block) -> None:
+        if not self._rules:
+            return
+        for place in self._filter.places(block):
+            if self._is_new(block.lines[place]):
+                for record in records_of(block.lines[place].decode("utf-8", "replace"), block.first + place):
+                    self._record(record, block, place)
+
+    def _is_new(self, line: bytes) -> bool:
+        """Lines of one shape are looked at a few times; where there are too many shapes, only what is still unseen."""
+        shape = (line[:SHAPE] + line[SHAPE:][-SHAPE:]).translate(_DIGITS)
+        times = self._shapes.get(shape, 0)
+        if times >= TIMES:
+            return False
+        if times or len(self._shapes) < SHAPES:
+            self._shapes[shape] = times + 1
+        self._looked += 1
+        if self._looked == MOST:
+            self._rules = tuple(rule for rule in self._rules if rule.name not in self._seen)
+            self._filter = _filter(self._rules)
+        elif self._looked == 2 * MOST:
+            self._rules = ()
+        return True
+
+    def signs(self, root_line: int, root_said: str) -> tuple[Sign, ...]:
+        """In the order of their lines. Of the root failure: its line, and how it is put; 0 and "" without one."""
+        rules = {rule.name: rule for rule in RULES}
+        found = (
+            Sign(name, seen.said, seen.numbers[0], self._is_root(rules[name], seen, root_line, root_said))
+            for name, seen in self._seen.items()
+        )
+        return tuple(sorted(found, key=lambda sign: sign.line))
+
+    def _is_root(self, rule: Rule, seen: _Seen, line: int, said: str) -> bool:
+        if line == 0:
+            return False
+        return any(line <= number <= line + MESSAGE for number in seen.numbers) or rule.found(said, self._project)
+
+    def _record(self, record: Record, block: Block, place: int) -> None:
+        text = readable(record.text.encode())
+        if _QUOTES.match(text) or _AGAIN.search(text):
+            return
+        name = self._rule_of(record, text)
+        if not name or _handled(record, block, place):
+            return
+        seen = self._seen.setdefault(name, _Seen(text.strip()[:LONGEST], []))
+        if len(seen.numbers) < NUMBERS:
+            seen.numbers.append(record.number)
+
+    def _rule_of(self, record: Record, text: str) -> str:
+        for rule in self._rules:
+            self._told_of(rule, record, text)
+            if record.level in QUIET and not rule.warned:
+                continue
+            if rule.found(text, self._project, late=True) and self._counts(rule, record, text):
+                return rule.name
+        return ""
+
+    def _counts(self, rule: Rule, record: Record, text: str) -> bool:
+        near = rule.behind is None or record.number - self._behind.get(rule.name, -BEHIND) < BEHIND
+        return rule.name not in self._out and (near or rule.found(text, self._project))
+
+    def _told_of(self, rule: Rule, record: Record, text: str) -> None:
+        """Keeps what the lines before say of a rule."""
+        if rule.unless is not None and rule.unless.search(text):
+            self._out.add(rule.name)
+        if rule.behind is not None and rule.behind.search(text):
+            self._behind[rule.name] = record.number
+
+
+def _handled(record: Record, block: Block, place: int) -> bool:
+    """In a traceback below a warning, or below what Python ignored: somebody went on after it."""
+    if record.level or record.opens:
+        return False
+    for at in range(place - 1, max(place - BELOW, 0), -1):
+        text = without_stamp(block.lines[at])
+        if _HEADER in text:
+            above = readable(without_stamp(block.lines[at - 1]))
+            before = next(iter(records_of(above, block.first + at - 1)), None)
+            if above.startswith("Exception ignored in"):
+                return True
+            if before is not None and before.opens:
+                return before.level == "WARNING" and not before.source
+        elif text and text[:1] not in b" \t" and not text.startswith(_CHAINED):
+            return False
+    return False
