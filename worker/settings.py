@@ -33,6 +33,10 @@ PASSED = (
 #: What git on the node needs besides, to reach repositories with the operator's own keys.
 GIT_NEEDS = ("PATH", "HOME", "USER", "SSH_AUTH_SOCK", "GIT_SSH_COMMAND", "XDG_RUNTIME_DIR")
 
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+#: As in 8xFake-80GB.
+_CARDS = re.compile(r"(?P<count>[1-9][0-9]{0,2})x(?P<model>[A-Za-z][A-Za-z0-9_.-]*?(?P<gib>[1-9][0-9]{0,4})GB)")
+MOST_CARDS = 256
 _PASSWORD = re.compile(r"://[^/@\s]+@")
 #: What one of a list is called, and all there are.
 _NAMES = {"roles": ("role", get_args(Role)), "sandboxes": ("sandbox", get_args(SandboxKind))}
@@ -68,22 +72,52 @@ class Settings(BaseSettings):
     environment_timeout_s: float = Field(default=3600.0, gt=0, examples=["3600"])
     #: The most that the compiler cache of one repository's builds may hold.
     compiler_cache: str = Field(default="5G", pattern=r"^[1-9][0-9]*[MGT]$", examples=["500M", "5G"])
+    #: Variables of the worker that orders may ask for by name.
+    secrets: Annotated[tuple[str, ...], NoDecode] = ()
+    #: A folder of models that runs may see, as a recipe says.
+    model_cache: Path | None = None
+    #: Cards that this node is said to have, instead of those that its driver finds: "4xA-80GB,2xB-24GB", or "none".
+    gpus: str = Field(default="", examples=["8xFake-80GB"])
+    #: Longest time that a probe waits for cards that others hold outside firstbad.
+    gpu_wait_s: float = Field(default=300.0, ge=0, examples=["300"])
+    #: Where workers of this node agree on cards; without it a folder of this user's.
+    gpu_dir: Path | None = None
+    #: Longest time that pulling an image may take.
+    pull_timeout_s: float = Field(default=3600.0, gt=0, examples=["3600"])
     #: Longest time that git may take to bring a commit to the node.
     fetch_timeout_s: float = Field(default=900.0, gt=0, examples=["900"])
 
-    @field_validator("roles", "sandboxes", "pass_env", "visible", "hidden", mode="before")
+    @field_validator("roles", "sandboxes", "pass_env", "visible", "hidden", "secrets", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
-    @field_validator("work_dir")
+    @field_validator("work_dir", "model_cache", "gpu_dir")
     @classmethod
-    def _absolute(cls, value: Path) -> Path:
-        return value.expanduser().resolve()
+    def _absolute(cls, value: Path | None) -> Path | None:
+        return value.expanduser().resolve() if value is not None else None
+
+    @field_validator("secrets")
+    @classmethod
+    def _variables(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if not _VARIABLE.fullmatch(name):
+                raise ValueError(f"{name!r} is no name of a variable; write it like HF_TOKEN,GITHUB_TOKEN")
+        return value
+
+    @field_validator("gpus")
+    @classmethod
+    def _countable(cls, value: str) -> str:
+        declared(value)
+        return value
 
     @property
     def store(self) -> str:
         return self.store_url or str(self.work_dir / "store")
+
+    def offered_secrets(self) -> dict[str, str | None]:
+        """By name; None for those that the worker was not given."""
+        return {name: os.environ.get(name) for name in self.secrets}
 
     def passed_env(self) -> dict[str, str]:
         """The variables of `pass_env` that this process has."""
@@ -93,6 +127,21 @@ class Settings(BaseSettings):
         """Like `passed_env`, with what git needs on the node. Never for a sandbox."""
         names = (*GIT_NEEDS, *self.pass_env)
         return {name: os.environ[name] for name in names if os.environ.get(name)}
+
+
+def declared(gpus: str) -> list[tuple[str, int]] | None:
+    """Model and bytes of memory of each card; None when nothing is declared. Errors: ValueError."""
+    if not gpus.strip():
+        return None
+    found: list[tuple[str, int]] = []
+    for part in gpus.split(",") if gpus.strip().lower() != "none" else ():
+        match = _CARDS.fullmatch(part.strip())
+        if match is None:
+            raise ValueError(f"{part.strip()!r} does not say how many cards of what model and memory")
+        found += [(match["model"], int(match["gib"]) * 1024**3)] * int(match["count"])
+    if len(found) > MOST_CARDS:
+        raise ValueError(f"no node has {len(found)} cards")
+    return found
 
 
 def complaints(error: ValidationError) -> list[str]:
@@ -105,6 +154,7 @@ def _complaint(name: str, message: str, given: object) -> str:
     if name in _NAMES:
         what, known = _NAMES[name]
         return f"FIRSTBAD_{name.upper()}: {value!r} is no {what}; known are {', '.join(known)}"
+    message = message.removeprefix("Value error, ")
     examples = " or ".join(map(str, Settings.model_fields[name].examples or ()))
     like = f"; write it like {examples}" if examples else ""
     return f"FIRSTBAD_{name.upper()}: {value!r}: {message[:1].lower()}{message[1:]}{like}"

@@ -1,0 +1,148 @@
+"""The cards themselves: as the driver sees them, or as they were declared."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import psutil
+
+from worker.contract import Gpu
+from worker.errors import NodeFault
+
+log = logging.getLogger(__name__)
+
+#: The share of a card's memory that a driver may take for itself.
+OWN_SHARE = 0.05
+
+
+@dataclass(frozen=True)
+class Use:
+    """What lies in a card's memory now, and whose that is as far as the driver names them."""
+
+    memory_bytes: int = 0
+    pids: tuple[int, ...] = ()
+
+
+class Cards(Protocol):
+    @property
+    def inventory(self) -> tuple[Gpu, ...]:
+        """By index. Errors: NodeFault."""
+
+    @property
+    def driver(self) -> str:
+        """Its version; empty where there is none. Errors: NodeFault."""
+
+    def use(self, gpu: Gpu) -> Use:
+        """Errors: NodeFault."""
+
+
+def free(gpu: Gpu, use: Use) -> bool:
+    """Whether nothing worth mentioning lies in its memory."""
+    return not use.pids and use.memory_bytes <= gpu.memory_bytes * OWN_SHARE
+
+
+def told(held: Iterable[tuple[Gpu, Use]]) -> str:
+    return "; ".join(f"GPU {gpu.index} is held by {_by(use)} outside firstbad" for gpu, use in held)
+
+
+def _by(use: Use) -> str:
+    known = " and ".join(map(_process, use.pids))
+    return known or f"something that the driver does not name ({use.memory_bytes // 1024**2} MiB)"
+
+
+def _process(pid: int) -> str:
+    try:
+        return f"pid {pid} ({psutil.Process(pid).name()})"
+    except psutil.Error:  # in another PID namespace, or gone
+        return f"pid {pid}"
+
+
+@dataclass(frozen=True)
+class Declared:
+    """Cards that are none (FIRSTBAD_GPUS). Who is said to hold one stands, as a pid, in the file held-<index>."""
+
+    inventory: tuple[Gpu, ...]
+    folder: Path
+    driver: str = ""
+
+    @classmethod
+    def of(cls, models: Iterable[tuple[str, int]], folder: Path) -> Declared:
+        """`models`: name and bytes of memory of each card."""
+        gpus = (Gpu(index=n, model=name, memory_bytes=size) for n, (name, size) in enumerate(models))
+        return cls(tuple(gpus), folder)
+
+    def use(self, gpu: Gpu) -> Use:
+        try:
+            pid = int((self.folder / f"held-{gpu.index}").read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return Use()
+        return Use(gpu.memory_bytes, (pid,)) if psutil.pid_exists(pid) else Use()
+
+
+class Nvml:
+    """NVIDIA's, by its management library. A node without the driver has none."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    @cached_property
+    def _nvml(self) -> Any:
+        import pynvml
+
+        with self._lock:
+            try:
+                pynvml.nvmlInit()
+            except pynvml.NVMLError as error:
+                log.info("no GPUs: %s", error)
+                return None
+        return pynvml
+
+    @cached_property
+    def inventory(self) -> tuple[Gpu, ...]:
+        if self._nvml is None:
+            return ()
+        with self._faults():
+            return tuple(self._gpu(index) for index in range(self._nvml.nvmlDeviceGetCount()))
+
+    def _gpu(self, index: int) -> Gpu:
+        handle = self._nvml.nvmlDeviceGetHandleByIndex(index)
+        return Gpu(
+            index=index,
+            model=_text(self._nvml.nvmlDeviceGetName(handle)),
+            memory_bytes=int(self._nvml.nvmlDeviceGetMemoryInfo(handle).total),
+            uuid=_text(self._nvml.nvmlDeviceGetUUID(handle)),
+        )
+
+    @cached_property
+    def driver(self) -> str:
+        if self._nvml is None:
+            return ""
+        with self._faults():
+            return _text(self._nvml.nvmlSystemGetDriverVersion())
+
+    def use(self, gpu: Gpu) -> Use:
+        with self._faults():
+            handle = self._nvml.nvmlDeviceGetHandleByUUID(gpu.uuid)
+            running = self._nvml.nvmlDeviceGetComputeRunningProcesses(handle)
+            used = self._nvml.nvmlDeviceGetMemoryInfo(handle).used
+        return Use(int(used), tuple(sorted({int(process.pid) for process in running})))
+
+    @contextlib.contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except self._nvml.NVMLError as error:
+            advice = "See what nvidia-smi says on the node; take it out while a card is lost."
+            raise NodeFault("device", f"the driver of the GPUs fails: {error}", advice) from error
+
+
+def _text(value: str | bytes) -> str:
+    """Older releases of the library answer bytes."""
+    return value.decode() if isinstance(value, bytes) else value
