@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 from pathlib import Path
 
 from worker.build.environments import Environments
 from worker.build.source import Sources
 from worker.build.store import Store
 from worker.errors import NodeFault
+from worker.gpus import Declared, Gpus, Nvml, shared_folder
 from worker.pipeline import Pipeline, Site
 from worker.run.bin import Bin
 from worker.run.job import identity, install_inside
 from worker.run.process import ProcessSandbox
 from worker.run.sandbox import Sandbox
 from worker.run.view import View, files_of
-from worker.settings import Settings
+from worker.settings import Settings, declared
 
 log = logging.getLogger(__name__)
 
@@ -39,15 +39,11 @@ def store_fault(store: Store) -> str:
     return ""
 
 
-def remove_orphans(sandboxes: Iterable[Sandbox]) -> None:
-    """What this worker left running when it was killed."""
-    for sandbox in sandboxes:
-        try:
-            left = sandbox.remove_orphans()
-        except NodeFault as fault:
-            log.warning("the %s sandbox does not work here: %s. %s", sandbox.kind, fault.message, fault.advice)
-        else:
-            log.info("%d runs left by an earlier worker were removed from the %s sandbox", left, sandbox.kind)
+def gpus_of(settings: Settings) -> Gpus:
+    """Errors: NodeFault."""
+    folder, known = settings.gpu_dir or shared_folder(), declared(settings.gpus)
+    cards = Declared.of(known, folder) if known is not None else Nvml()
+    return Gpus(cards, folder, settings.gpu_wait_s)
 
 
 def make_pipeline(settings: Settings) -> Pipeline:
@@ -63,7 +59,12 @@ def make_pipeline(settings: Settings) -> Pipeline:
         from worker.run.docker import DockerSandbox
 
         sandboxes["docker"] = DockerSandbox(
-            inside, identity(settings.work_dir), settings.sandbox_uid, settings.docker_host
+            inside,
+            identity(settings.work_dir),
+            settings.sandbox_uid,
+            settings.docker_host,
+            settings.model_cache,
+            settings.pull_timeout_s,
         )
     trash = Bin(settings.work_dir / "trash")
     sources = Sources(
@@ -83,8 +84,10 @@ def make_pipeline(settings: Settings) -> Pipeline:
             sandboxes,
             trash,
             environments,
+            gpus_of(settings),
             passed,
             files,
             settings.compiler_cache,
+            settings.offered_secrets(),
         )
     )

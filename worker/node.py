@@ -13,7 +13,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from worker.contract import LEASE_S, RENEW_S, cancel_key, lease_key, sent_key, taken_key
+from worker.contract import LEASE_S, RENEW_S, cancel_key, lease_key, out_key, sent_key, taken_key
 
 log = logging.getLogger(__name__)
 
@@ -60,12 +60,13 @@ class Pulse(threading.Thread):
 class Keeper(threading.Thread):
     """Renews the leases of what runs here and presses the buttons of what was cancelled, in a thread of its own.
 
-    Redis may go away and come back, empty too: a lease is set, never only prolonged.
+    Redis may go away and come back, empty too: a lease is set, never only prolonged. `out` hears again and again
+    whether the service has taken this node out.
     """
 
-    def __init__(self, client: redis.Redis, node: str) -> None:
+    def __init__(self, client: redis.Redis, node: str, out: Callable[[bool], None]) -> None:
         super().__init__(name="keeper", daemon=True)
-        self._redis, self._node = client, node
+        self._redis, self._node, self._out = client, node, out
         self._lock = threading.Lock()
         self._held: dict[Key, Button] = {}
         self._over = threading.Event()
@@ -107,6 +108,28 @@ class Keeper(threading.Thread):
             pipe.execute()
         return True
 
+    def again(self, key: Key, button: Button) -> bool:
+        """Takes what a former life of this worker took: false for what was cancelled meanwhile, or is held already."""
+        with self._lock:
+            if key in self._held:
+                return False
+            self._held[key] = button
+        try:
+            if self._redis.exists(cancel_key(*key)):
+                self.drop(key)
+                return False
+            self._renew([key])
+        except redis.RedisError as error:
+            log.warning("redis cannot be asked about %s %s.%s, which goes on: %s", *key, error)
+        return True
+
+    def is_out(self) -> bool:
+        """Whether this node is taken out; not when that cannot be known."""
+        try:
+            return bool(self._redis.exists(out_key(self._node)))
+        except redis.RedisError:
+            return False
+
     def drop(self, key: Key) -> None:
         """Its lease is renewed no more, but lasts: the service shall find the result before it misses the lease."""
         with self._lock:
@@ -135,6 +158,7 @@ class Keeper(threading.Thread):
             with self._lock:
                 held = dict(self._held)
             try:
+                self._out(bool(self._redis.exists(out_key(self._node))))
                 if held:
                     self._cancel(held)
                 if held and now >= renew:

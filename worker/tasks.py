@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import logging
 import os
-import signal
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import celery
-import kombu.entity
 import kombu.exceptions
 import redis
 from celery import signals
 from celery.exceptions import SecurityWarning
 from pydantic import BaseModel, ValidationError
 
-from worker.assembly import facts_of, make_pipeline, remove_orphans, store_fault
+from worker import queues
+from worker.adoption import Adopted, adopt
+from worker.alone import alone, watch_parent
+from worker.assembly import facts_of, make_pipeline, store_fault
 from worker.contract import (
-    AHEAD,
-    NOW,
     VERSION,
     BuildOrder,
     BuildResult,
@@ -53,35 +50,6 @@ SHUTDOWN_S = 5.0
 #: Seconds that removing job folders may take then.
 REMOVE_S = 2.0
 RESULTS = {"build": Task.BUILT, "probe": Task.PROBED, "survey": Task.SURVEYED}
-QUEUES = {"build": Queue.BUILD, "run": Queue.PROBE}
-
-
-def make_app(redis_url: str, roles: Iterable[str] = tuple(QUEUES)) -> celery.Celery:
-    """Early acknowledgement: the service's database decides what is run again, never the broker."""
-    app = celery.Celery("firstbad-worker", broker=redis_url)
-    app.conf.update(
-        task_serializer="json",
-        accept_content=["json"],
-        task_ignore_result=True,
-        task_acks_late=False,
-        task_queues=[kombu.entity.Queue(QUEUES[role]) for role in roles],  # type: ignore[no-untyped-call]
-        worker_prefetch_multiplier=1,
-        worker_disable_prefetch=True,
-        worker_enable_remote_control=False,
-        worker_hijack_root_logger=False,
-        worker_redirect_stdouts=False,
-        worker_cancel_long_running_tasks_on_connection_loss=False,
-        broker_connection_retry_on_startup=True,
-        broker_connection_max_retries=None,
-        broker_transport_options={
-            "socket_connect_timeout": 5.0,
-            "socket_timeout": 15.0,
-            "visibility_timeout": 24 * 3600,
-            # All queues are asked for what somebody waits for before any is asked for what is made ahead.
-            "priority_steps": [NOW, AHEAD],
-        },
-    )
-    return app
 
 
 class Worker:
@@ -89,13 +57,17 @@ class Worker:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.app = make_app(settings.redis_url, settings.roles)
+        self.pipeline = make_pipeline(settings)
+        probes = queues.of_probes(settings.roles, settings.node, self.pipeline.site.gpus.inventory)
+        self.queues = (*queues.of_builds(settings.roles), *probes)
+        self.app = queues.make_app(settings.redis_url, self.queues)
         self.stopping = threading.Event()
         self.free = Wake()
+        self.intake = queues.Intake(self.free, probes)
         self.outgoing = Outgoing(settings.work_dir / "outgoing", self._send)
-        self.keeper = Keeper(connect(settings.redis_url), settings.node)
+        self.keeper = Keeper(connect(settings.redis_url), settings.node, self.intake.out)
         self.pulse = Pulse(self._beat)
-        self.pipeline = make_pipeline(settings)
+        self.adopted: tuple[Adopted, ...] = ()
         self.store_fault = store_fault(self.pipeline.site.store)
         self.app.task(name=Task.BUILD)(self.build)
         self.app.task(name=Task.PROBE)(self.probe)
@@ -103,7 +75,7 @@ class Worker:
         self.app.steps["consumer"].add(self.free.step())
 
     def probe(self, order: dict[str, Any]) -> None:
-        self._do("probe", "probe", order, ProbeOrder, self.pipeline.probe, self._probe_fault)
+        self._do("probe", "probe", order, ProbeOrder, self._probe, self._probe_fault)
 
     def build(self, order: dict[str, Any]) -> None:
         self._do("build", "key", order, BuildOrder, self.pipeline.build, self._build_fault)
@@ -125,20 +97,51 @@ class Worker:
         if not self.keeper.take(key, stop):
             log.info("%s %s.%s is dropped: taken already, or cancelled", *key)
             return
+
+        def answer() -> BaseModel | None:
+            self._started(key)
+            return work(_parsed(raw, model), stop)
+
+        self._answer(key, stop, answer, failed)
+
+    def _answer(
+        self,
+        key: Key,
+        stop: Stop,
+        work: Callable[[], BaseModel | None],
+        failed: Callable[[str, int, Fault], BaseModel],
+    ) -> None:
+        """Works and sends what came of it. Whatever ends it without a result, the service hears of it."""
+        kind, id, attempt = key
         with self.keeper.holding(key):
             if self.stopping.is_set():
                 stop.press(STOPPED)
-            # Whatever ends this without a result, the service hears of it.
             fault = Fault(kind="worker", message="the worker failed", advice=f"See the log of {self.settings.node}.")
             result: BaseModel | None = failed(id, attempt, fault)
             try:
-                self._started(key)
-                result = work(_parsed(raw, model), stop)
+                result = work()
             except NodeFault as error:
                 result = failed(id, attempt, Fault(kind=error.kind, message=error.message, advice=error.advice))
             finally:
                 if result is not None:
                     self.outgoing.deliver(RESULTS[kind], result.model_dump(mode="json"))
+
+    def adopt(self) -> None:
+        """Takes up again what a former life of this worker left; to be called before it starts."""
+        self.adopted = adopt(self.pipeline.site, self.keeper)
+        for each in self.adopted:
+            self.free.work(partial(self._go_on, each))
+
+    def _go_on(self, adopted: Adopted) -> None:
+        stop = adopted.stop
+        self._answer(adopted.key, stop, lambda: self.pipeline.resume(adopted.resumed, stop), self._probe_fault)
+
+    def _probe(self, order: ProbeOrder, stop: Stop) -> ProbeResult | None:
+        """Errors: NodeFault, for one that came although this node is taken out."""
+        if self.keeper.is_out():
+            message = f"{self.settings.node} is taken out, and takes no probe"
+            raise NodeFault("node-out", message, "Put it back in, or leave it to other nodes.")
+        return self.pipeline.probe(order, stop)
 
     def _probe_fault(self, id: str, attempt: int, fault: Fault) -> ProbeResult:
         return ProbeResult(probe=id, attempt=attempt, node=self.settings.node, fault=fault)
@@ -163,7 +166,13 @@ class Worker:
         for sandbox in self.pipeline.site.sandboxes.values():
             facts.update({f"{sandbox.kind}.{name}": value for name, value in facts_of(sandbox).items()})
         message = NodeReport(
-            node=self.settings.node, event=event, slots=self.settings.slots, roles=self.settings.roles, facts=facts
+            node=self.settings.node,
+            event=event,
+            slots=self.settings.slots,
+            roles=self.settings.roles,
+            facts=facts,
+            gpus=self.pipeline.site.gpus.inventory,
+            adopted=tuple(each.held for each in self.adopted) if event == "booted" else (),
         )
         with contextlib.suppress(Unreachable):
             self._send(Task.NODE, message.model_dump(mode="json"))
@@ -184,9 +193,11 @@ class Worker:
         warnings.filterwarnings("ignore", category=SecurityWarning)
         signals.worker_ready.connect(self._ready, weak=False)
         signals.worker_shutting_down.connect(self._shutting_down, weak=False)
+        self.intake.out(self.keeper.is_out())
         self.keeper.start()
         self.pulse.start()
         worker = self.app.Worker(
+            queues=list(self.queues),
             pool=self.free.pool(),
             concurrency=self.settings.slots,
             hostname=f"firstbad@{self.settings.node}",
@@ -229,43 +240,13 @@ def _parsed(raw: dict[str, Any], model: type[BaseModel]) -> Any:
         raise NodeFault("order", f"the order cannot be read: {error}"[:2000], "") from error
 
 
-def watch_parent(fd: int) -> None:
-    """Ends this worker as SIGTERM would, when the process that holds the other end of the pipe is gone."""
-
-    def wait() -> None:
-        while os.read(fd, 4096):
-            pass
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=wait, name="parent", daemon=True).start()
-
-
-@contextlib.contextmanager
-def alone(work_dir: Path) -> Iterator[None]:
-    """Errors: NodeFault, also when another worker uses the folder: each would remove the other's jobs."""
-    try:
-        work_dir.mkdir(parents=True, exist_ok=True)
-        file = (work_dir / "worker.lock").open("w")
-    except OSError as error:
-        message = f"FIRSTBAD_WORK_DIR: {str(work_dir)!r} cannot be used: {(error.strerror or str(error)).lower()}"
-        raise NodeFault("work-dir", message, "Name a folder that the worker may write.") from error
-    with file as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            message = f"another worker works in {work_dir}"
-            raise NodeFault("work-dir", message, "Give each worker its own FIRSTBAD_WORK_DIR.") from error
-        yield
-
-
 def run(settings: Settings) -> int:
     """Runs a worker in this process until SIGTERM; its exit status. Errors: NodeFault, when it cannot start."""
     with alone(settings.work_dir):
         if settings.parent_fd is not None:
             watch_parent(settings.parent_fd)
         worker = Worker(settings)
-        remove_orphans(worker.pipeline.site.sandboxes.values())
-        for folder in ("jobs", "trash"):
-            delete_leftovers(settings.work_dir / folder)
+        worker.adopt()
+        delete_leftovers(settings.work_dir / "trash")
         worker.pipeline.site.environments.tidy()
         return worker.start()

@@ -40,7 +40,7 @@ from worker.contract import (
     sent_key,
     taken_key,
 )
-from worker.tasks import make_app
+from worker.queues import make_app
 
 
 @dataclass

@@ -120,6 +120,12 @@ class Environments:
             else:
                 stop.pause(WAIT_S)
 
+    @contextlib.contextmanager
+    def again(self, key: str) -> Iterator[Path]:
+        """One that is in use already, by what a former life of this worker began. Errors: NodeFault."""
+        with self._locked(key, fcntl.LOCK_SH):
+            yield self.folder / key / "env"
+
     def _make(self, place: Path, prepare: Callable[[Path], None]) -> None:
         try:
             self._clear(place)

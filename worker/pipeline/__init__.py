@@ -11,6 +11,7 @@ from worker.contract import BuildOrder, BuildResult, Fault, ProbeOrder, ProbeRes
 from worker.errors import NodeFault, Stopped
 from worker.pipeline.build import build
 from worker.pipeline.probe import probe
+from worker.pipeline.resume import Resumed
 from worker.pipeline.runs import Site
 from worker.pipeline.survey import survey
 from worker.run.stop import CANCELLED, Stop
@@ -28,6 +29,11 @@ class Pipeline:
     def probe(self, order: ProbeOrder, stop: Stop) -> ProbeResult | None:
         answer = ProbeResult(probe=order.probe, attempt=order.attempt, node=self.site.node)
         return _answered(answer, lambda: {"outcome": probe(self.site, order, stop)})
+
+    def resume(self, resumed: Resumed, stop: Stop) -> ProbeResult | None:
+        order = resumed.kept.order
+        answer = ProbeResult(probe=order.probe, attempt=order.attempt, node=self.site.node)
+        return _answered(answer, lambda: {"outcome": resumed.finish(stop)})
 
     def build(self, order: BuildOrder, stop: Stop) -> BuildResult | None:
         began = time.monotonic()

@@ -7,6 +7,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from worker.build import wheels
 from worker.contract import BuildOrder
 from worker.errors import FixupFails, NodeFault
 from worker.pipeline.fixups import refused
+from worker.pipeline.outcomes import BUILD_LINES, Wanted, outcome
 from worker.pipeline.ready import Build, Overlaying, copy_in, from_base, from_indexes
-from worker.pipeline.runs import BUILD_LINES, Run, Site, Task, Wanted, cache, execute, outcome, shared_env
+from worker.pipeline.runs import Run, Site, Task, cache, execute, shared_env
 from worker.run.job import Job
 from worker.run.logs import append
 from worker.run.sandbox import Sandbox
@@ -76,6 +78,7 @@ def _built(site: Site, order: BuildOrder, job: Job, run: Run, name: str) -> dict
         else:
             return {"wheel": keep(site, order, found), "log": outcome(site, run, wanted).log, "origin": "built"}
     _check(run, order.limits.timeout_s)
+    wanted = replace(wanted, project=order.project)
     failure = outcome(site, run, wanted).model_copy(update=_said(run))
     return {"failure": failure, "log": failure.log}
 

@@ -21,11 +21,12 @@ from packaging.utils import canonicalize_name
 
 from worker import observe
 from worker.build import environments
-from worker.build.environments import Wanted
+from worker.build.environments import Wanted as Environment
 from worker.contract import Dependencies, Outcome, Phase, ProbeOrder
 from worker.errors import NodeFault
 from worker.observe.installs import cause_of
 from worker.pipeline import runs
+from worker.pipeline.outcomes import Wanted, outcome
 from worker.pipeline.runs import Run, Site, Task, execute
 from worker.run.job import Job
 from worker.run.sandbox import Sandbox
@@ -55,6 +56,10 @@ class Supply:
     folder: Path | None = None
     work: dict[str, Any] = field(default_factory=dict)
     phases: tuple[Phase, ...] = ()
+
+    @property
+    def key(self) -> str | None:
+        return self.folder.parent.name if self.folder is not None else None
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,7 @@ def _key(probe: Probe, wanted: Dependencies, needed: tuple[Requirement, ...], st
         datetime.fromisoformat(wanted.as_of or "2000-01-01")
     except ValueError as error:
         raise NodeFault("order", f"dependencies as of {wanted.as_of!r}: {error}", "Give a date and time.") from error
-    return Wanted(
+    return Environment(
         repo=order.source.repo,
         stands_on=f"{probe.sandbox.kind} {probe.sandbox.stands_on(order.sandbox.image, stop)} {order.sandbox.python}",
         machine=platform.machine(),
@@ -149,7 +154,7 @@ def _check(probe: Probe, run: Run) -> None:
     if run.exit_status == 0:
         return
     site, order = probe.site, probe.order
-    failed = runs.outcome(site, run, runs.Wanted(f"{order.probe}.{order.attempt}", "environment"))
+    failed = outcome(site, run, Wanted(f"{order.probe}.{order.attempt}", "environment"))
     if run.ran.out_of_memory:
         raise NodeFault("out-of-memory", "installing dependencies was killed for memory", "Allow the run more memory.")
     if failed.timed_out:

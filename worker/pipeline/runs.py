@@ -15,17 +15,17 @@ from worker import contract, observe
 from worker.build.environments import Environments
 from worker.build.source import Sources
 from worker.build.store import Store
-from worker.contract import BuildOrder, Outcome, Phase, ProbeOrder
+from worker.contract import BuildOrder, Phase, ProbeOrder
 from worker.errors import NodeFault, fault_of
-from worker.pipeline.logs import keep_log
+from worker.gpus import Gpus
 from worker.run import job as jobs
 from worker.run.bin import Bin
 from worker.run.job import Errand, InsideOutcome, Job
 from worker.run.logs import KeptLog, assemble
-from worker.run.sandbox import Ran, Sandbox
+from worker.run.sandbox import Left, Ran, Sandbox
+from worker.run.secrets import picked
 from worker.run.stop import OVERDUE, Stop
 
-RUN_LINES, BUILD_LINES = 20, 50
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -34,7 +34,8 @@ class Site:
     """What this node works with. `sandboxes`: by kind, those that are allowed.
 
     `passed_env`: variables of the node for runs with a network. `files`: those of the node that are shown to them.
-    `compiler_cache`: the most that the compiler cache of one repository's builds may hold, as "5G".
+    `compiler_cache`: the most that the compiler cache of one repository's builds may hold, as "5G". `secrets`: what
+    orders may ask for by name, None where the node has no value for it.
     """
 
     node: str
@@ -44,9 +45,11 @@ class Site:
     sandboxes: Mapping[str, Sandbox]
     bin: Bin
     environments: Environments
+    gpus: Gpus
     passed_env: Mapping[str, str] = field(default_factory=dict)
     files: tuple[Path, ...] = ()
     compiler_cache: str = "5G"
+    secrets: Mapping[str, str | None] = field(default_factory=dict, repr=False)
 
     def sandbox(self, wanted: contract.Sandbox) -> Sandbox:
         found = self.sandboxes.get(wanted.kind)
@@ -56,9 +59,16 @@ class Site:
             raise NodeFault("sandbox-refused", message, "See FIRSTBAD_SANDBOXES of this node.")
         return found
 
+    def secrets_of(self, order: BuildOrder | ProbeOrder) -> dict[str, str]:
+        """Errors: NodeFault, when this node does not have what is asked for."""
+        return picked(self.secrets, order.secrets) if isinstance(order, ProbeOrder) else {}
+
+    def job(self, name: str, sandbox: Sandbox) -> contextlib.AbstractContextManager[Job]:
+        return self.again(jobs.create(self.work_dir / "jobs", name, sandbox.uid))
+
     @contextlib.contextmanager
-    def job(self, name: str, sandbox: Sandbox) -> Iterator[Job]:
-        job = jobs.create(self.work_dir / "jobs", name, sandbox.uid)
+    def again(self, job: Job) -> Iterator[Job]:
+        """One that is there already, also from a former life of this worker."""
         try:
             yield job
         finally:
@@ -78,6 +88,7 @@ class Task:
     prepares: bool = False
     #: Beside the order's own.
     env: Mapping[str, str] = field(default_factory=dict)
+    gpus: tuple[contract.Gpu, ...] = ()
 
 
 def cache(site: Site, name: str, sandbox: Sandbox) -> Path:
@@ -105,8 +116,15 @@ def shared_env(order: BuildOrder | ProbeOrder, but: tuple[str, ...] = ()) -> dic
 def execute(site: Site, job: Job, sandbox: Sandbox, task: Task, stop: Stop) -> Run:
     """Errors: NodeFault, Stopped."""
     stop.check()
-    errand = _errand(site, sandbox.place(job), task)
-    ran = sandbox.run(job, errand, stop)
+    return _over(job, task, sandbox.run(job, _errand(site, sandbox.place(job), task), stop), stop)
+
+
+def attach(site: Site, job: Job, sandbox: Sandbox, task: Task, left: Left, stop: Stop) -> Run:
+    """The same for a run that has begun. Errors: NodeFault, Stopped."""
+    return _over(job, task, sandbox.attach(left, job, _errand(site, sandbox.place(job), task), stop), stop)
+
+
+def _over(job: Job, task: Task, ran: Ran, stop: Stop) -> Run:
     if stop.reason != OVERDUE:
         stop.check()
     # Where what ran inside failed itself, the reproduction may have written an outcome in its place.
@@ -145,6 +163,9 @@ def _errand(site: Site, place: str, task: Task) -> Errand:
         cache=task.cache,
         environment=task.environment,
         prepares=task.prepares,
+        gpus=task.gpus,
+        secrets={} if task.prepares else site.secrets_of(order),
+        model_cache=order.model_cache if isinstance(order, ProbeOrder) and not task.prepares else "none",
     )
 
 
@@ -191,41 +212,6 @@ class Run:
             kind = "disk-full" if observe.out_of_space(text) else told.get("kind", "sandbox")
         said = f": {' / '.join(lines)}" if lines else ""
         return NodeFault(kind[:50], f"{told.get('message', '')}{said}"[:2000], told.get("advice", "")[:500])
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What an outcome should say. `name` of its log; `last`: the phase it ended in when nothing tells."""
-
-    name: str
-    last: str
-    failure: str | None = None
-    lines: int = RUN_LINES
-
-
-def outcome(site: Site, run: Run, wanted: Wanted) -> Outcome:
-    """The facts of a run, its log stored. Errors: NodeFault."""
-    inside = run.inside
-    run.check()
-    path = keep_log(site.store, run.log.path, wanted.name)
-    with run.log.path.open("rb") as text:
-        last_lines = observe.last_lines(text, wanted.lines)
-        text.seek(0)
-        seen = (inside.failure_seen if inside else None) or observe.first_with(text, wanted.failure)
-    log = contract.Log(path=path, bytes=run.log.bytes, cut=run.log.cut, last_lines=last_lines)
-    return Outcome(
-        exit_status=inside.exit_status if inside else None,
-        signal=inside.signal if inside else None,
-        ready=inside.ready if inside else None,
-        timed_out=inside.timed_out if inside else run.overdue,
-        out_of_memory=run.ran.out_of_memory,
-        ended_in=inside.ended_in if inside else wanted.last,
-        phases=run.phases(),
-        log=log,
-        failure_seen=observe.readable(seen.encode()) if seen else None,
-        environment={**(inside.facts if inside else {}), **run.ran.facts, "node": site.node},
-        dependencies=inside.installed if inside else {},
-    )
 
 
 def _checked_env(env: Mapping[str, str]) -> dict[str, str]:

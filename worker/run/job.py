@@ -5,14 +5,16 @@ from __future__ import annotations
 import compileall
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import re
 import shutil
 import stat
 import subprocess
+import sys
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal
@@ -122,14 +124,23 @@ class InsideOutcome(BaseModel):
 
 
 def install_inside(work_dir: Path) -> Path:
-    """A compiled copy of `inside` that every user can read, to be mounted into all sandboxes of this worker."""
-    target = work_dir / "inside" / "inside"
-    delete(target.parent)
-    shutil.copytree(INSIDE, target, ignore=shutil.ignore_patterns("__pycache__"))
-    compileall.compile_dir(target, quiet=2)
-    for path in [target.parent, target, *target.rglob("*")]:
-        path.chmod(0o755 if path.is_dir() else 0o644)
-    return target.parent
+    """A compiled copy of `inside` that every user can read, to be mounted into all sandboxes of this worker.
+
+    Each content has a folder of its own, which stays as it is: runs that go on without their worker still import it.
+    """
+    files = sorted(INSIDE.glob("*.py"))
+    content = hashlib.sha256(sys.version.encode() + b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+    place = work_dir / "inside" / content
+    if not (place / "inside").exists():
+        fresh = place.with_name(f"{content}.new")
+        delete(fresh)
+        shutil.copytree(INSIDE, fresh / "inside", ignore=shutil.ignore_patterns("__pycache__"))
+        compileall.compile_dir(fresh / "inside", quiet=2)
+        for path in [fresh.parent, fresh, *fresh.rglob("*")]:
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        delete(place)
+        fresh.rename(place)
+    return place
 
 
 def identity(work_dir: Path) -> str:
@@ -255,9 +266,9 @@ def delete(folder: Path) -> None:
     subprocess.run(["rm", "-rf", "--", str(folder)], stderr=subprocess.DEVNULL, check=False)
 
 
-def delete_leftovers(jobs: Path) -> int:
-    """Removes the folders of jobs that a worker left when it was killed; how many."""
-    found = list(jobs.iterdir()) if jobs.is_dir() else []
+def delete_leftovers(jobs: Path, but: Collection[Path] = ()) -> int:
+    """Removes the folders of jobs that a worker left when it was killed; how many. `but`: those that go on."""
+    found = [folder for folder in jobs.iterdir() if folder not in but] if jobs.is_dir() else []
     for folder in found:
         delete(folder)
     return len(found)

@@ -1,0 +1,47 @@
+"""The GPUs of a probe: leased for its runs, looked at before and after."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from worker.contract import Gpu, ProbeOrder
+from worker.gpus import Gpus
+from worker.pipeline.runs import Site
+from worker.run.stop import Stop
+
+
+@dataclass(frozen=True)
+class Lease:
+    """`gpus`: the leased ones; none for a probe that wants none."""
+
+    node: Gpus
+    gpus: tuple[Gpu, ...] = ()
+
+    def facts(self) -> dict[str, str]:
+        """Before a run: what they are, and how much of the memory of the fullest one is free."""
+        if not self.gpus:
+            return {}
+        free = min(gpu.memory_bytes - self.node.cards.use(gpu).memory_bytes for gpu in self.gpus)
+        found = {"gpus": ", ".join(f"{gpu.index}: {gpu.model}" for gpu in self.gpus), "gpu_free_bytes": str(free)}
+        return {**found, "driver": self.node.driver} if self.node.driver else found
+
+    def held(self) -> dict[str, str]:
+        """After a run: who has something in their memory, which is nothing of the run any more."""
+        holder = self.node.held_by(self.gpus)
+        return {"gpu_held_by": holder} if holder else {}
+
+
+@contextlib.contextmanager
+def leased(site: Site, order: ProbeOrder, stop: Stop) -> Iterator[Lease]:
+    """Errors: NodeFault, also when this node does not have such; Stopped."""
+    with site.gpus.lease(order.gpus, stop) as gpus:
+        yield Lease(site.gpus, gpus)
+
+
+@contextlib.contextmanager
+def leased_again(site: Site, gpus: tuple[Gpu, ...], stop: Stop) -> Iterator[Lease]:
+    """Errors: NodeFault, Stopped."""
+    with site.gpus.again(tuple(gpu.index for gpu in gpus), stop) as same:
+        yield Lease(site.gpus, same)
