@@ -86,7 +86,7 @@ def test_only_the_control_groups_that_this_worker_left_are_removed() -> None:
     needs("root")  # control groups do
     worker, other = f"{os.getpid()}a", f"{os.getpid()}b"
     groups = Groups(worker)
-    with groups.one(10, None) as group:
+    with groups.one(10, None, None) as group:
         assert group is not None
     Groups(other).remove_leftovers()
     assert all(folder.exists() for folder in group.folders.values())

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from worker.run.job import Errand, Job, command
-from worker.run.sandbox import PLACE
+from worker.run.sandbox import PLACE, SHM_BYTES
 from worker.run.view import View, interpreter, resolver, uv
 
-SHM_BYTES = str(1024**3)
+#: What a program that uses a card looks at besides its device files.
+SYSFS = "/sys"
 
 
 @dataclass(frozen=True)
@@ -23,14 +24,17 @@ class Bubblewrap:
 
     @property
     def isolated(self) -> tuple[str, ...]:
-        return ("pid", "mount", "ipc", "uts")
+        return ("pid", "mount", "ipc", "uts", "shm")
 
-    def command(self, job: Job, errand: Errand) -> list[str]:
+    def command(self, job: Job, errand: Errand, models: Path | None) -> list[str]:
         return [
             self.binary,
             *self._namespaces(own_network=self.net and not errand.online),
             *self._system((*errand.files, *resolver()) if errand.online else ()),
+            "--perms", "1777", "--size", str(errand.shm_bytes or SHM_BYTES), "--tmpfs", "/dev/shm",
+            *(devices() if any(gpu.uuid for gpu in errand.gpus) else ()),
             *self._job(job, errand),
+            *_models(errand, models),
             "--remount-ro", "/dev", "--remount-ro", "/",
             "--chdir", PLACE,
             "--", str(interpreter()), *command(PLACE),
@@ -59,19 +63,7 @@ class Bubblewrap:
             arguments += ["--symlink", target, str(link)]
         for path in self.view.masked(shown):
             arguments += ["--perms", "0555", "--tmpfs", str(path), "--remount-ro", str(path)]
-        return [
-            *arguments,
-            "--proc",
-            "/proc",
-            "--dev",
-            "/dev",
-            "--perms",
-            "1777",
-            "--size",
-            SHM_BYTES,
-            "--tmpfs",
-            "/dev/shm",
-        ]
+        return [*arguments, "--proc", "/proc", "--dev", "/dev"]
 
     def _job(self, job: Job, errand: Errand) -> list[str]:
         arguments = ["--ro-bind", str(job.inputs), f"{PLACE}/in", "--ro-bind", str(self.inside), f"{PLACE}/inside"]
@@ -84,3 +76,15 @@ class Bubblewrap:
             arguments += ["--bind" if errand.prepares else "--ro-bind", str(errand.environment), f"{PLACE}/env"]
         found = uv()
         return [*arguments, "--ro-bind", str(found), f"{PLACE}/bin/uv"] if found else arguments
+
+
+def _models(errand: Errand, models: Path | None) -> list[str]:
+    if models is None:
+        return []
+    return ["--bind" if errand.model_cache == "shared" else "--ro-bind", str(models), f"{PLACE}/models"]
+
+
+def devices() -> list[str]:
+    """Those of all cards: a driver that finds some of them counts them anew."""
+    files = [str(path) for path in sorted(Path("/dev").glob("nvidia*"))]
+    return [*(argument for path in files for argument in ("--dev-bind", path, path)), "--ro-bind", SYSFS, SYSFS]

@@ -1,4 +1,4 @@
-"""Limits on processes and memory by control groups, where the worker may make them (as root, versions 1 and 2)."""
+"""Limits on processes, memory and processors by control groups, where the worker may make them (root; versions 1, 2)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ import psutil
 
 ROOT = Path("/sys/fs/cgroup")
 PREFIX = "firstbad-"
+CONTROLLERS = ("pids", "memory", "cpu")
+#: Of a limit on processors: the time that it counts for, and the least of it that the kernel takes.
+PERIOD_US, LEAST_US = 100_000, 1000
 
 
 @dataclass(frozen=True)
 class Group:
-    """A folder for each controller (version 1), or the same folder for both (version 2)."""
+    """A folder for each controller (version 1), or the same folder for all (version 2)."""
 
     folders: dict[str, Path]
 
@@ -27,12 +30,23 @@ class Group:
         """The files into which a process writes its id to join."""
         return sorted({str(folder / "cgroup.procs") for folder in self.folders.values()})
 
-    def limit(self, pids: int, memory_bytes: int | None) -> None:
+    def limit(self, pids: int, memory_bytes: int | None, cpus: float | None) -> None:
         """Errors: OSError."""
         if "pids" in self.folders:
             (self.folders["pids"] / "pids.max").write_text(str(pids))
         if "memory" in self.folders:
             self._limit_memory(self.folders["memory"], memory_bytes)
+        if "cpu" in self.folders:
+            self._limit_cpus(self.folders["cpu"], cpus)
+
+    @staticmethod
+    def _limit_cpus(folder: Path, most: float | None) -> None:
+        quota = None if most is None else max(int(most * PERIOD_US), LEAST_US)
+        if (folder / "cpu.max").exists():
+            (folder / "cpu.max").write_text(f"{'max' if quota is None else quota} {PERIOD_US}")
+            return
+        (folder / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+        (folder / "cpu.cfs_quota_us").write_text(str(-1 if quota is None else quota))
 
     @staticmethod
     def _limit_memory(folder: Path, most: int | None) -> None:
@@ -92,12 +106,12 @@ class Groups:
         self._numbers = itertools.count(1)
 
     @contextlib.contextmanager
-    def one(self, pids: int, memory_bytes: int | None) -> Iterator[Group | None]:
+    def one(self, pids: int, memory_bytes: int | None, cpus: float | None) -> Iterator[Group | None]:
         """A group for one run, that nothing else is in; None where none can be made."""
         group = self._take()
         try:
             if group is not None:
-                group.limit(pids, memory_bytes)
+                group.limit(pids, memory_bytes, cpus)
         except OSError:
             group = None
         try:
@@ -156,9 +170,10 @@ def _parents() -> dict[str, Path]:
     """Where groups can be made, by controller; empty where they cannot."""
     if os.geteuid() != 0:
         return {}
-    if "memory" in _read(ROOT / "cgroup.subtree_control").split():
-        return dict.fromkeys(("pids", "memory"), ROOT) if os.access(ROOT / "cgroup.procs", os.W_OK) else {}
+    offered = _read(ROOT / "cgroup.subtree_control").split()
+    if "memory" in offered:
+        return {name: ROOT for name in CONTROLLERS if name in offered and os.access(ROOT / "cgroup.procs", os.W_OK)}
     lines = (line.split(":", 2)[1:] for line in _read(Path("/proc/self/cgroup")).splitlines())
     own = {name: path for names, path in lines for name in names.split(",")}
-    found = {name: ROOT / name / own.get(name, "/").lstrip("/") for name in ("pids", "memory")}
+    found = {name: ROOT / name / own.get(name, "/").lstrip("/") for name in CONTROLLERS}
     return {name: path for name, path in found.items() if os.access(path / "cgroup.procs", os.W_OK)}

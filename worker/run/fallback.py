@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from worker.run.job import Errand, Job, command
 from worker.run.view import interpreter
@@ -22,7 +23,7 @@ class Unshare:
     def isolated(self) -> tuple[str, ...]:
         return ("pid", "ipc", "uts")
 
-    def command(self, job: Job, errand: Errand) -> list[str]:
+    def command(self, job: Job, errand: Errand, models: Path | None) -> list[str]:
         flags = ["--pid", "--fork", "--kill-child", "--ipc", "--uts", "--mount-proc"]
         flags += ["--net"] if self.net and not errand.online else []
         flags += ["--user", "--map-root-user"] if os.geteuid() != 0 else []
@@ -39,7 +40,7 @@ class Plain:
     def isolated(self) -> tuple[str, ...]:
         return ()
 
-    def command(self, job: Job, errand: Errand) -> list[str]:
+    def command(self, job: Job, errand: Errand, models: Path | None) -> list[str]:
         return bare(job, self.setpriv)
 
 

@@ -19,7 +19,7 @@ from typing import Protocol
 import psutil
 
 from worker.errors import NodeFault, fault_of
-from worker.run import cgroups, ports
+from worker.run import cgroups, models, ports
 from worker.run import job as jobs
 from worker.run.bubblewrap import Bubblewrap
 from worker.run.fallback import Plain, Unshare
@@ -30,7 +30,7 @@ from worker.run.view import View, interpreter, uv
 
 log = logging.getLogger(__name__)
 
-ALL = ("pid", "net", "mount", "ipc", "uts", "user", "pids", "memory")
+ALL = ("pid", "net", "mount", "ipc", "uts", "user", "pids", "memory", "cpus", "shm")
 TOOLS = ("bwrap", "unshare")
 
 
@@ -43,19 +43,27 @@ class Isolation(Protocol):
     def net(self) -> bool: ...
     @property
     def isolated(self) -> tuple[str, ...]: ...
-    def command(self, job: Job, errand: Errand) -> list[str]: ...
+    def command(self, job: Job, errand: Errand, models: Path | None) -> list[str]: ...
 
 
 class ProcessSandbox:
     """`work_dir`: where it may make a job to find out what works here. `uid`: who runs inside when we are root.
 
-    `tools`: what it may use of this node for isolation.
+    `tools`: what it may use of this node for isolation. `models`: the node's folder of models.
     """
 
     kind = "process"
 
-    def __init__(self, work_dir: Path, inside: Path, view: View, uid: int, tools: tuple[str, ...] = TOOLS) -> None:
-        self._work_dir, self._inside, self._view = work_dir, inside, view
+    def __init__(
+        self,
+        work_dir: Path,
+        inside: Path,
+        view: View,
+        uid: int,
+        tools: tuple[str, ...] = TOOLS,
+        models: Path | None = None,
+    ) -> None:
+        self._work_dir, self._inside, self._view, self._models = work_dir, inside, view, models
         self._tools = {name: path for name in tools if (path := shutil.which(name))}
         self._other = uid if os.geteuid() == 0 else None
         self._groups = cgroups.Groups(jobs.identity(work_dir))
@@ -114,16 +122,18 @@ class ProcessSandbox:
         )
 
     def facts(self) -> dict[str, str]:
-        return self._facts(network=False)
+        return self._facts(network=False, gpus=False)
 
-    def _facts(self, *, network: bool) -> dict[str, str]:
-        isolated = {*self.isolation.isolated, *self._groups.parents}
+    def _facts(self, *, network: bool, gpus: bool) -> dict[str, str]:
+        """`gpus`: it has some, and so sees those of others."""
+        isolated = {*self.isolation.isolated, *("cpus" if name == "cpu" else name for name in self._groups.parents)}
         isolated |= {"net"} if self.isolation.net and not network else set()
         isolated |= {"user"} if self.uid is not None else set()
+        missing = [name for name in ALL if name not in isolated] + (["gpus"] if gpus else [])
         return {
             "sandbox": self.kind,
             "isolation": ",".join(name for name in ALL if name in isolated) or "none",
-            "not_isolated": ",".join(name for name in ALL if name not in isolated) or "none",
+            "not_isolated": ",".join(missing) or "none",
             "python": self._found[2],
             "system": f"{platform.system()} {platform.release()}",
         }
@@ -143,6 +153,11 @@ class ProcessSandbox:
         self._groups.close()
 
     def run(self, job: Job, errand: Errand, stop: Stop) -> Ran:
+        if errand.network not in ("none", "bridge"):
+            message = f"the process sandbox has no network {errand.network!r}, but the node's own"
+            raise NodeFault(
+                "network", message, "Submit with `sandbox: docker`, or with the network `none` or `bridge`."
+            )
         # A run that waits for its port has not begun: the time that it may take is all its own.
         with self._port(errand, stop) as errand, stop.within(errand.timeout_s + GRACE_S):
             return self._run(job, errand, stop)
@@ -160,16 +175,17 @@ class ProcessSandbox:
 
     def _run(self, job: Job, errand: Errand, stop: Stop) -> Ran:
         command = self._prepared(job, errand, self.isolation, self.uid)
-        with self._groups.one(errand.pids, errand.memory_bytes) as group:
+        with self._groups.one(errand.pids, errand.memory_bytes, errand.cpus) as group:
             before = group.kills() if group is not None else 0
             status = _execute(_joined(command, group), job, stop, self.isolation)
             killed = group is not None and group.kills() > before
-        return Ran(status, killed, self._facts(network=errand.online))
+        return Ran(status, killed, self._facts(network=errand.online, gpus=any(gpu.uuid for gpu in errand.gpus)))
 
     def _prepared(self, job: Job, errand: Errand, isolation: Isolation, uid: int | None) -> list[str]:
         """The command, after all that it needs was written into the job."""
         place = PLACE if isolation.own_view else str(job.root)
         own_network = isolation.net and not errand.online
+        folder = models.folder(self._models, errand.model_cache, uid)
         order = {
             **errand.order,
             "uid": uid,
@@ -179,14 +195,15 @@ class ProcessSandbox:
             # worker's end by the end of its standard input.
             "watch_parent": True,
             "pids": None if "pids" in self._groups.parents else errand.pids,
-            "env": {**base_env(place, cached=errand.cache is not None), "PATH": _path(place), **errand.env},
+            "env": _env(errand, isolation, place),
         }
         jobs.fill(job, order)
+        jobs.hand_over(job, errand.secrets, uid)
         if not isolation.own_view:
-            self._link(job, errand)
-        return isolation.command(job, errand)
+            self._link(job, errand, folder)
+        return isolation.command(job, errand, folder)
 
-    def _link(self, job: Job, errand: Errand) -> None:
+    def _link(self, job: Job, errand: Errand, models: Path | None) -> None:
         """For a sandbox without a view of its own: the folder looks as it does in the others."""
         (job.root / "inside").symlink_to(self._inside)
         (job.root / "bin").mkdir()
@@ -197,6 +214,19 @@ class ProcessSandbox:
             (job.root / "cache").symlink_to(errand.cache)
         if errand.environment is not None:
             (job.root / "env").symlink_to(errand.environment)
+        if models is not None:
+            (job.root / "models").symlink_to(models)
+
+
+def _env(errand: Errand, isolation: Isolation, place: str) -> dict[str, str]:
+    """The lease of cards counts more than what an order says of them."""
+    cards = {}
+    if errand.gpus or not isolation.own_view:
+        # As the driver's library counts them, which is not how CUDA does by itself.
+        cards = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+        cards["CUDA_VISIBLE_DEVICES"] = ",".join(str(gpu.index) for gpu in errand.gpus)
+    seen = models.variables(errand.model_cache, place, online=errand.online)
+    return {**base_env(place, cached=errand.cache is not None), "PATH": _path(place), **seen, **errand.env, **cards}
 
 
 def _movable(command: str, check: str | None) -> bool:
