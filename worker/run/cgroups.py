@@ -1,4 +1,4 @@
-"""Limits on processes, memory and processors by control groups, where the worker may make them (root; versions 1, 2)."""
+"""Limits on processes, memory and processors by control groups, where the worker may make them (as root, both versions)."""
 
 from __future__ import annotations
 
