@@ -3,6 +3,7 @@
 Plain data only. Every message carries `version`; a worker or a service that reads another version refuses it by name.
 """
 
+from worker.contract.live import Piece
 from worker.contract.message import VERSION, Message
 from worker.contract.names import (
     AHEAD,
@@ -82,6 +83,7 @@ __all__ = [
     "NodeReport",
     "Outcome",
     "Phase",
+    "Piece",
     "ProbeOrder",
     "ProbeResult",
     "Queue",

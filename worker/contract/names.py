@@ -78,10 +78,13 @@ def out_key(node: str) -> str:
 
 
 def watched_key(kind: str, id: str, attempt: int) -> str:
-    """Redis key, kept alive by the service for as long as somebody watches the log of that attempt."""
+    """Redis key, kept alive by the service for as long as somebody watches the log of that attempt.
+
+    It holds who came last: for each newcomer the end of what was published is published once more.
+    """
     return f"firstbad:watched:{kind}:{id}:{attempt}"
 
 
 def live_channel(kind: str, id: str, attempt: int) -> str:
-    """Redis channel to which the worker publishes a watched log, as bytes, beginning with the end of what there is."""
+    """Redis channel to which the worker publishes a watched log, in `Piece`s, at first the end of what there is."""
     return f"firstbad:live:{kind}:{id}:{attempt}"

@@ -23,7 +23,7 @@ LINE = 64 * 1024
 #: No line of ours is longer, with its stamp and its end.
 LONGEST = STAMP + LINE + 1
 BLOCK = 1024 * 1024
-_STAMPED = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z ")
+STAMPED = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z ")
 _CUT_LINE = re.compile(rb"^[^\n]{%d}\n" % (STAMP + LINE), re.MULTILINE)
 
 
@@ -146,7 +146,7 @@ def raw(text: Text) -> int:
         lines += block.count(b"\n")
         cuts += sum(1 for _ in _CUT_LINE.finditer(block))
     lines += last != b"\n"
-    stamps = lines if _STAMPED.match(first) else lines - 1
+    stamps = lines if STAMPED.match(first) else lines - 1
     return text.size - STAMP * stamps - cuts if last else 0
 
 
@@ -176,11 +176,11 @@ def from_line(tail: Text) -> Text:
     """Without the rest of a line whose beginning is missing."""
     window = tail.part(0, LONGEST).read()
     end = window.find(b"\n") + 1
-    return tail if _STAMPED.match(window) or not end else tail.part(end, tail.size)
+    return tail if STAMPED.match(window) or not end else tail.part(end, tail.size)
 
 
 def _stamp(head: Text, tail: Text) -> bytes:
     """Of the line after what was left out, else of the one before it."""
     before = head.last(2 * LONGEST).read()
-    found = _STAMPED.match(tail.part(0, STAMP).read()) or _STAMPED.match(before, before.rfind(b"\n", 0, -1) + 1)
+    found = STAMPED.match(tail.part(0, STAMP).read()) or STAMPED.match(before, before.rfind(b"\n", 0, -1) + 1)
     return found.group() if found else b""
