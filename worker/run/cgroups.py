@@ -1,4 +1,4 @@
-"""Limits on processes, memory and processors by control groups, where the worker may make them (as root, both versions)."""
+"""Limits on processes, memory and processors by control groups, where the worker may make them (as root, v1 and v2)."""
 
 from __future__ import annotations
 
