@@ -11,6 +11,7 @@ from worker.build.store import Store
 from worker.errors import NodeFault
 from worker.gpus import Declared, Gpus, Nvml, shared_folder
 from worker.pipeline import Pipeline, Site
+from worker.pipeline.runs import Shown
 from worker.run.bin import Bin
 from worker.run.job import identity, install_inside
 from worker.run.process import ProcessSandbox
@@ -46,14 +47,17 @@ def gpus_of(settings: Settings) -> Gpus:
     return Gpus(cards, folder, settings.gpu_wait_s)
 
 
-def make_pipeline(settings: Settings) -> Pipeline:
+def make_pipeline(settings: Settings, shown: Shown | None = None) -> Pipeline:
+    """`shown`: lets people watch the logs of what runs."""
     store = Store(settings.store)
     hidden = (settings.work_dir, Path("/etc/firstbad"), *settings.hidden, *([store.local] if store.local else []))
     inside = install_inside(settings.work_dir)
     sandboxes: dict[str, Sandbox] = {}
     if "process" in settings.sandboxes:
         view = View(settings.visible, hidden)
-        sandboxes["process"] = ProcessSandbox(settings.work_dir, inside, view, settings.sandbox_uid)
+        sandboxes["process"] = ProcessSandbox(
+            settings.work_dir, inside, view, settings.sandbox_uid, models=settings.model_cache
+        )
     if "docker" in settings.sandboxes:
         # Its library is slow to import, and not every node has an engine.
         from worker.run.docker import DockerSandbox
@@ -89,5 +93,6 @@ def make_pipeline(settings: Settings) -> Pipeline:
             files,
             settings.compiler_cache,
             settings.offered_secrets(),
+            **({"shown": shown} if shown is not None else {}),
         )
     )

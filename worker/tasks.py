@@ -36,6 +36,7 @@ from worker.contract import (
     Task,
 )
 from worker.errors import NodeFault
+from worker.live import Live
 from worker.node import Keeper, Key, Pulse, connect
 from worker.outgoing import Outgoing, Unreachable
 from worker.run.job import delete_leftovers
@@ -57,7 +58,8 @@ class Worker:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.pipeline = make_pipeline(settings)
+        self.live = Live(connect(settings.redis_url))
+        self.pipeline = make_pipeline(settings, self.live.showing)
         probes = queues.of_probes(settings.roles, settings.node, self.pipeline.site.gpus.inventory)
         self.queues = (*queues.of_builds(settings.roles), *probes)
         self.app = queues.make_app(settings.redis_url, self.queues)
@@ -195,6 +197,7 @@ class Worker:
         signals.worker_shutting_down.connect(self._shutting_down, weak=False)
         self.intake.out(self.keeper.is_out())
         self.keeper.start()
+        self.live.start()
         self.pulse.start()
         worker = self.app.Worker(
             queues=list(self.queues),
@@ -211,6 +214,7 @@ class Worker:
         worker.start()
         self.pulse.close()
         self.keeper.close()
+        self.live.close()
         self.report("left")
         self.pipeline.site.bin.wait(REMOVE_S)
         for sandbox in self.pipeline.site.sandboxes.values():

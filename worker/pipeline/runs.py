@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,10 @@ from worker.run.secrets import picked
 from worker.run.stop import OVERDUE, Stop
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+#: Lets people watch the log of a job for an order (its kind, id and attempt) meanwhile.
+Shown = Callable[[tuple[str, str, int], Job], contextlib.AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ class Site:
     files: tuple[Path, ...] = ()
     compiler_cache: str = "5G"
     secrets: Mapping[str, str | None] = field(default_factory=dict, repr=False)
+    shown: Shown = lambda key, job: contextlib.nullcontext()
 
     def sandbox(self, wanted: contract.Sandbox) -> Sandbox:
         found = self.sandboxes.get(wanted.kind)
@@ -116,12 +121,22 @@ def shared_env(order: BuildOrder | ProbeOrder, but: tuple[str, ...] = ()) -> dic
 def execute(site: Site, job: Job, sandbox: Sandbox, task: Task, stop: Stop) -> Run:
     """Errors: NodeFault, Stopped."""
     stop.check()
-    return _over(job, task, sandbox.run(job, _errand(site, sandbox.place(job), task), stop), stop)
+    with site.shown(_key(task.order), job):
+        ran = sandbox.run(job, _errand(site, sandbox.place(job), task), stop)
+    return _over(job, task, ran, stop)
 
 
 def attach(site: Site, job: Job, sandbox: Sandbox, task: Task, left: Left, stop: Stop) -> Run:
     """The same for a run that has begun. Errors: NodeFault, Stopped."""
-    return _over(job, task, sandbox.attach(left, job, _errand(site, sandbox.place(job), task), stop), stop)
+    with site.shown(_key(task.order), job):
+        ran = sandbox.attach(left, job, _errand(site, sandbox.place(job), task), stop)
+    return _over(job, task, ran, stop)
+
+
+def _key(order: BuildOrder | ProbeOrder) -> tuple[str, str, int]:
+    if isinstance(order, BuildOrder):
+        return ("build", order.key, order.attempt)
+    return ("probe", order.probe, order.attempt)
 
 
 def _over(job: Job, task: Task, ran: Ran, stop: Stop) -> Run:
