@@ -11,6 +11,7 @@ import pytest
 
 from tests.conftest import needs
 from tests.worker.bench import Bench, make_repository
+from tests.worker.registry import pushed, registry
 from worker.assembly import make_pipeline
 from worker.contract import Sandbox
 from worker.pipeline import Pipeline
@@ -19,6 +20,7 @@ from worker.settings import Settings
 
 def pipeline(folder: Path, **settings: object) -> Pipeline:
     values = {"work_dir": folder / "work", "allow_file_repos": True, "node": f"test-{os.getpid()}", **settings}
+    values.setdefault("gpu_dir", folder / "gpus")
     return make_pipeline(Settings(**values))  # type: ignore[arg-type]
 
 
@@ -49,6 +51,13 @@ def process_bench(tmp_path: Path, repository: tuple[Path, tuple[str, ...]]) -> I
     yield Bench(made, *repository, Sandbox(kind="process"))
     for each in made.site.sandboxes.values():
         each.close()
+
+
+@pytest.fixture(scope="session")
+def pushed_image(docker_image: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """In a registry on this machine, so that it has a digest, and can be pulled."""
+    with registry(tmp_path_factory.mktemp("registry")) as host, pushed(host, docker_image) as name:
+        yield name
 
 
 @pytest.fixture

@@ -61,14 +61,6 @@ def inspect(container: str, template: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_a_missing_image_is_a_fault_that_says_what_to_do(docker_bench: Bench) -> None:
-    docker_bench.sandbox = Sandbox(kind="docker", image="firstbad-none:1")
-    fault = docker_bench.probe("true").fault
-    assert fault is not None and fault.kind == "image"
-    assert "firstbad-none:1" in fault.message and "docker pull firstbad-none:1" in fault.advice
-    assert containers(docker_bench) == [] and docker_bench.left() == []
-
-
 def test_an_image_without_python_is_a_fault_that_says_so(docker_bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     subprocess.run(f"tar -C {tmp_path}/empty -c . | docker import - firstbad-test-empty:latest", shell=True, check=True)

@@ -3,33 +3,16 @@
 from __future__ import annotations
 
 import platform
-import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from tests.conftest import needs
-from tests.waiting import eventually
 from tests.worker.bench import Bench
 from tests.worker.conftest import pipeline
+from tests.worker.registry import run
 from worker.contract import Builder, Sandbox, SurveyOrder, SurveyResult
 from worker.run.stop import CANCELLED, STOPPED, Stop
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
-REGISTRY = """
-version: 0.1
-storage: {{inmemory: {{}}}}
-http: {{addr: "127.0.0.1:{port}"}}
-"""
-#: As little of an image as a survey needs: all of it would take minutes to be pushed.
-LITTLE = """
-cd /; tar -c --exclude=__pycache__ --exclude=config-* bin lib lib64 usr/lib64 usr/bin/bash usr/bin/python3 \
-    usr/bin/python3.11 usr/lib/*/ld-linux* usr/lib/*/lib[cmz].so* usr/lib/*/libexpat.so* usr/lib/*/libtinfo.so* \
-    usr/lib/python3.11/*.py usr/lib/python3.11/encodings usr/lib/python3.11/collections usr/lib/python3.11/lib-dynload \
-    usr/lib/python3.11/json usr/lib/python3.11/re usr/lib/python3.11/importlib
-"""
 
 
 def survey(bench: Bench, sandbox: Sandbox | None = None, stop: Stop | None = None) -> SurveyResult | None:
@@ -49,10 +32,6 @@ def fault_kind(bench: Bench, sandbox: Sandbox) -> str:
     return result.fault.kind
 
 
-def text(*command: str) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-
 def test_a_sandbox_is_surveyed(bench: Bench) -> None:
     builder = found(bench)
     inside = bench.text(bench.outcome("python3 -c 'import sys; print(\"%d.%d\" % sys.version_info[:2])'"))
@@ -60,7 +39,7 @@ def test_a_sandbox_is_surveyed(bench: Bench) -> None:
     if bench.sandbox.kind == "process":
         assert builder.image is None
     else:
-        assert builder.image == text("docker", "inspect", "--format", "{{.Id}}", str(bench.sandbox.image))
+        assert builder.image == run("docker", "inspect", "--format", "{{.Id}}", str(bench.sandbox.image))
     assert bench.left() == []
 
 
@@ -80,8 +59,8 @@ def test_a_node_with_another_python_refuses_builds_runs_and_surveys(bench: Bench
         assert f"this node has Python {HERE}, the bisection was begun with 3.2" == result.fault.message
 
 
-def test_what_a_survey_cannot_have_is_a_fault(process_bench: Bench) -> None:
-    assert fault_kind(process_bench, Sandbox(kind="docker", image="firstbad-none:1")) == "image"
+def test_what_a_survey_cannot_have_is_a_fault(process_bench: Bench, pushed_image: str) -> None:
+    assert fault_kind(process_bench, Sandbox(kind="docker", image=pushed_image.replace("image:1", "none:1"))) == "image"
     assert fault_kind(process_bench, Sandbox(kind="docker")) == "order"
 
 
@@ -105,34 +84,6 @@ def test_a_survey_is_stopped_and_cancelled_like_any_order(process_bench: Bench, 
     assert result is not None and result.fault is not None and result.fault.kind == "stopped"
     assert survey(process_bench, sandbox, cancelled) is None
     assert process_bench.left() == []
-
-
-@pytest.fixture
-def pushed_image(docker_image: str, tmp_path: Path) -> Iterator[str]:
-    """In a registry on this machine, so that it has a digest."""
-    needs("registry")
-    import socket
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    config, name = tmp_path / "registry.yml", f"127.0.0.1:{port}/team/image:1"
-    config.write_text(REGISTRY.format(port=port))
-    with (tmp_path / "registry.log").open("wb") as log:
-        server = subprocess.Popen(["docker-registry", "serve", config], stdout=log, stderr=log)
-
-    def answers() -> bool:
-        with socket.socket() as there:
-            return there.connect_ex(("127.0.0.1", port)) == 0
-
-    eventually(answers)
-    little = f"docker run --rm {docker_image} bash -c '{LITTLE}' | docker import - {name}"
-    subprocess.run(["bash", "-eo", "pipefail", "-c", little], check=True, capture_output=True)
-    text("docker", "push", "--quiet", name)
-    yield name
-    text("docker", "rmi", name)
-    server.terminate()
-    server.wait()
 
 
 def test_an_image_of_a_registry_is_named_by_its_digest(process_bench: Bench, pushed_image: str) -> None:

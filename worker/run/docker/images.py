@@ -13,6 +13,7 @@ from worker.errors import NodeFault
 from worker.run.docker.engine import faults, full
 from worker.run.stop import Stop
 
+BAD_REQUEST = 400
 _ID, _TAG = re.compile(r"sha256:[0-9a-f]{64}"), re.compile(r":[^/:]*$")
 
 #: What registries and the engine say, in lower case. The first rule that fits counts; what none does is the registry's.
@@ -32,6 +33,8 @@ def found(client: DockerClient, name: str | None, stop: Stop, within_s: float) -
             return client.images.get(name)
         except ImageNotFound:
             pass
+        except APIError as error:
+            raise fault(name, str(error.explanation)) if error.status_code == BAD_REQUEST else error
         if _ID.fullmatch(name):
             advice = "No registry knows it: bring it to the node by `docker save` and `docker load`."
             raise NodeFault("image", f"the image {name} is not on this node", advice)
