@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +15,8 @@ CORPUS = Path(__file__).with_name("corpus")
 
 @dataclass(frozen=True)
 class Right:
-    """What the signature of a log is. `failure`: logs with the same one are runs of the same failure."""
+    """What the signature of a log is. `failure`: logs with the same one are runs of the same failure. `signs`: all that
+    it shows, in the order of their lines; `aside`: those that are not the root failure's own."""
 
     failure: str
     project: tuple[str, ...]
@@ -25,6 +26,8 @@ class Right:
     frames: tuple[str, ...]
     line: int
     hang: bool = False
+    signs: tuple[str, ...] = field(default=(), compare=False)
+    aside: tuple[str, ...] = field(default=(), compare=False)
 
 
 @cache

@@ -2,21 +2,27 @@
 
 from worker.observe.builds import first_error, of_code
 from worker.observe.lines import first_with, last_lines, readable, without_stamp
+from worker.observe.metric import Samples, samples
 from worker.observe.network import unreachable
 from worker.observe.shown import Shown, shown
 from worker.observe.sighting import Sign
 from worker.observe.signs import out_of_space
+from worker.observe.told import Told, told
 
 __all__ = [
+    "Samples",
     "Shown",
     "Sign",
+    "Told",
     "first_error",
     "first_with",
     "last_lines",
     "of_code",
     "out_of_space",
     "readable",
+    "samples",
     "shown",
+    "told",
     "unreachable",
     "without_stamp",
 ]

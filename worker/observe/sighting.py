@@ -44,6 +44,7 @@ def _filter(rules: tuple[Rule, ...]) -> Filter:
 
 
 _ALL = _filter(RULES)
+_EACH = {rule.name: _filter((rule,)) for rule in RULES}
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,10 @@ class Lookout:
             seen.numbers.append(record.number)
 
     def _rule_of(self, record: Record, text: str) -> str:
+        line = text.encode()
         for rule in self._rules:
+            if not _EACH[rule.name].within(line):
+                continue
             self._told_of(rule, record, text)
             if record.level in QUIET and not rule.warned:
                 continue
@@ -149,6 +153,7 @@ def _handled(record: Record, block: Block, place: int) -> bool:
     """In a traceback below a warning, or below what Python ignored: somebody went on after it."""
     if record.level or record.opens:
         return False
+    led = False  # by another exception, which stands above
     for at in range(place - 1, max(place - BELOW, 0), -1):
         text = without_stamp(block.lines[at])
         if _HEADER in text:
@@ -158,6 +163,9 @@ def _handled(record: Record, block: Block, place: int) -> bool:
                 return True
             if before is not None and before.opens:
                 return before.level == "WARNING" and not before.source
-        elif text and text[:1] not in b" \t" and not text.startswith(_CHAINED):
+            led = False
+        elif text.startswith(_CHAINED):
+            led = True
+        elif text and text[:1] not in b" \t" and not led:
             return False
     return False

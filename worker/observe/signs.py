@@ -76,7 +76,7 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "gpu-broken",
         "a GPU or its link failed: Xid of hardware, uncorrectable ECC or NVLink errors, a GPU off the bus",
-        rf"\b[XS][Xx][Ii][Dd] \(PCI:[^)]*\): {_XID}\b",
+        rf"\bXid \(PCI:[^)]*\): {_XID}\b|\bSXid \(PCI:[^)]*\): \d+, Fatal",
         rf"\bX[Ii][Dd](?: error)?(?: code)?[ :=]+{_XID}\b",
         r"(?i)uncorrectable (?:ECC|NVLink) error",
         r"CUDA_ERROR_(?:ECC|NVLINK)_UNCORRECTABLE|cudaError(?:ECC|Nvlink)Uncorrectable",
@@ -120,7 +120,7 @@ RULES: tuple[Rule, ...] = (
         r"out of memory\..*Process \d+ has .* in use\..*(?:Process \d+|this process) has ",
         r"unable to allocate (?:CUDA|ROCm|HIP)\d+ buffer",
         late=(r"(?:CUDA|HIP) out of memory",),
-        behind=r"in (?:load_model|load_weights|initialize_model|_initialize_model|create_weights|from_pretrained)\s*$",
+        behind=r"line \d+, in (?:load_model|load_weights|_?initialize_model|create_weights|from_pretrained)\b",
     ),
     _rule(
         "gpu-out-of-memory",
@@ -282,5 +282,10 @@ RULES: tuple[Rule, ...] = (
 
 def out_of_space(lines: Iterable[bytes]) -> bool:
     """A tool said that the disk is full."""
-    rule = next(rule for rule in RULES if rule.name == "disk-full")
-    return any(rule.found(readable(without_stamp(line)), ()) for line in lines)
+    full = next(rule for rule in RULES if rule.name == "disk-full")
+    texts = (readable(without_stamp(line)) for line in lines)
+    return any(full.found(text, ()) and _first(text) is full for text in texts)
+
+
+def _first(text: str) -> Rule | None:
+    return next((rule for rule in RULES if rule.found(text, ())), None)

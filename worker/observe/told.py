@@ -21,7 +21,7 @@ class Told:
 
 
 def told(line: bytes) -> Told | None:
-    """From a line's very beginning, a time stamp of ours and colours aside; other words than these three say nothing."""
+    """From a line's very beginning, our time stamp and colours aside; other words than these three say nothing."""
     bare = without_stamp(line)
     found = _TOLD.match(readable(bare)) if len(bare) <= LONGEST_LINE else None
     if found is None:
