@@ -34,7 +34,9 @@ def found(client: DockerClient, name: str | None, stop: Stop, within_s: float) -
         except ImageNotFound:
             pass
         except APIError as error:
-            raise fault(name, str(error.explanation)) if error.status_code == BAD_REQUEST else error
+            if error.status_code != BAD_REQUEST:
+                raise
+            raise fault(name, str(error.explanation)) from error
         if _ID.fullmatch(name):
             advice = "No registry knows it: bring it to the node by `docker save` and `docker load`."
             raise NodeFault("image", f"the image {name} is not on this node", advice)
