@@ -18,6 +18,8 @@ _COMMAND = re.compile(
 )
 _MAKES = re.compile(r"\b(?:venv|virtualenv)\b")
 _SAID = re.compile(rb"Successfully (?:un)?installed |^ ?[-+~] [\w.-]+==|Uninstalled \d+ package|Installed \d+ package")
+#: What was taken away matters less than what came instead.
+_TAKEN = ("-", "Successfully uninstalled", "Uninstalled")
 #: Runs of what may stand between the words of a name.
 _BETWEEN = r"[-_.]+"
 
@@ -59,7 +61,8 @@ def _of_install(scripts: list[str], log: Iterable[bytes], name: str) -> str:
     named = re.compile(_BETWEEN.join(map(re.escape, re.split(_BETWEEN, name))), re.IGNORECASE)
     told = next((line for line in installs if named.search(line)), None)
     if told is None:
-        told = next(_said(log, named), None)
+        said = list(_said(log, named))
+        told = next(iter(sorted(said, key=lambda line: line.startswith(_TAKEN))), None)
     makes = [line for line in scripts if _MAKES.search(line)]
     return told or next(iter([*installs, *makes]), "")
 

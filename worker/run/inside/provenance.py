@@ -1,8 +1,8 @@
 # ruff: noqa: PTH110, PTH112, PTH113, PTH114, PTH116, PTH118, PTH119, PTH120, PTH123, UP031 (see __init__)
 """Whether the package under test is still the one that was installed, and the one that an import would find.
 
-Of each file that RECORD names its size, time and number are kept: a look at 5,000 of them takes some 15 ms, and to
-hash them seconds, twice a run. Only what these do not agree about is hashed, against RECORD: the same wheel installed
+Of each file that RECORD names its size, time and number are kept: a look at 5,000 of them took 45 ms on two busy cores,
+twice a run, where hashing a wheel of a gigabyte takes seconds. Only what these do not agree about is hashed, against RECORD: the same wheel installed
 once more is no replacement. Compiled files are passed over, since every program writes them.
 """
 
