@@ -71,6 +71,7 @@ def wire(settings: Settings) -> Wired:
     from service.adapters.database.repository import Database
     from service.adapters.git_history import GitHistory
     from service.adapters.probe_queue import CeleryQueue
+    from service.adapters.servers import load
     from service.application.flow import Flow
 
     queue = CeleryQueue(settings.redis_url)
@@ -82,6 +83,7 @@ def wire(settings: Settings) -> Wired:
         clock=SystemClock(),
         ids=RandomIds(),
         recipes=_recipes(settings),
+        servers=load(),
         policy=_policy(settings),
     )
     return Wired(settings, Flow(ports), queue)

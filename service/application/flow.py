@@ -18,7 +18,7 @@ from service.application.queries import LogStream
 from service.application.report import Report
 from service.application.submit import Submission, complete
 from service.application.verdicts import derive
-from service.domain.bisection import Bisection, Build, Event, Message, Node, Probe, Problem
+from service.domain.bisection import Bisection, Build, Event, Message, Node, Probe, Problem, Request
 from service.domain.errors import UserError
 from service.domain.lifecycle import LIVE_BISECTIONS, BisectionState, moved
 from service.domain.results import BuildReport, ProbeReport, SurveyReport
@@ -40,10 +40,15 @@ class Flow:
 
     # What a door asks for
 
+    def draft(self, submission: Submission) -> Request:
+        """What `submit` would begin, with its notes. Errors: as of `submit`."""
+        request = complete(submission, self.ports.recipes, self.ports.policy, self.ports.servers)
+        self.ports.history.check(request.repo)
+        return request
+
     def submit(self, submission: Submission, submitter: str) -> Bisection:
         """Errors: BadRequest, TooLarge. What needs the repository is checked later and ends as `refused`."""
-        request = complete(submission, self.ports.recipes, self.ports.policy)
-        self.ports.history.check(request.repo)
+        request = self.draft(submission)
         now = self.ports.clock.now()
         bisection = Bisection(
             self.ports.ids.new(), BisectionState.QUEUED, request, submitter, now, now, notes=request.notes

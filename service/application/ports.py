@@ -23,6 +23,7 @@ from service.domain.bisection import (
 )
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 from service.domain.recipe import ModelCache, Recipe, Resources, SandboxKind
+from service.domain.servers import Server
 
 if TYPE_CHECKING:
     from service.search.graph import Range
@@ -324,4 +325,5 @@ class Ports:
     clock: Clock
     ids: Ids
     recipes: dict[str, Recipe]
+    servers: tuple[Server, ...] = ()
     policy: Policy = field(default_factory=lambda: Policy(frozenset(SandboxKind), SandboxKind.PROCESS))

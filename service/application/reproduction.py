@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from jsonpath_ng.parser import parse as parse_json_path
 from jsonpath_ng.exceptions import JSONPathError
+from jsonpath_ng.parser import parse as parse_json_path
 
 from service.application import checks
 from service.application.ports import Policy

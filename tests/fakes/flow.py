@@ -8,12 +8,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from service.adapters import servers
 from service.application import report as reports
 from service.application.ports import Policy
 from service.application.queries import LogStream, log_of, log_of_build
 from service.application.report import Report
 from service.application.submit import Submission, complete
-from service.domain.bisection import Answer, Bisection, Build, Commit, Event, Node, Probe, Problem, Purpose
+from service.domain.bisection import Answer, Bisection, Build, Commit, Event, Node, Probe, Problem, Purpose, Request
 from service.domain.errors import NotFound, NotNow
 from service.domain.evidence import Fault, Log, Outcome, Phase, Verdict
 from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_PROBES, BisectionState, BuildState, ProbeState
@@ -49,12 +50,16 @@ class FakeFlow:
         self.machines: tuple[Node, ...] = (Node("node-1", 2, START, "alive", facts={"gpu": "none"}),)
         self.parts = {"database": "ok", "queue": "ok", "workers": "ok"}
         self.broken: Exception | None = None
+        self.judged_again: tuple[Probe, ...] = ()
         self.then: Callable[[str], object] = lambda id: None
 
-    def submit(self, submission: Submission, submitter: str) -> Bisection:
+    def draft(self, submission: Submission) -> Request:
         policy = Policy(frozenset(SandboxKind), SandboxKind.PROCESS)
         recipes = {name: Recipe(name) for name in ("python", "source")}
-        request = complete(submission, recipes, policy)
+        return complete(submission, recipes, policy, servers.load())
+
+    def submit(self, submission: Submission, submitter: str) -> Bisection:
+        request = self.draft(submission)
         id = f"{len(self.kept):02d}" + hashlib.sha1(str(len(self.kept)).encode()).hexdigest()[:8]
         now = datetime.now(UTC)
         self.kept[id] = Bisection(id, BisectionState.QUEUED, request, submitter, now, now)
@@ -111,6 +116,18 @@ class FakeFlow:
 
     def nodes(self) -> tuple[Node, ...]:
         return self.machines
+
+    def bring_back(self, name: str) -> Node:
+        for place, node in enumerate(self.machines):
+            if node.name == name:
+                back = replace(node, out="")
+                self.machines = (*self.machines[:place], back, *self.machines[place + 1 :])
+                return back
+        raise NotFound(f"there is no node {name!r}", value=name, advice="firstbad nodes lists them")
+
+    def judge_again(self, id: str) -> tuple[Probe, ...]:
+        self.bisection(id)
+        return self.judged_again
 
     def health(self) -> dict[str, str]:
         return self.parts

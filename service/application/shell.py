@@ -1,0 +1,216 @@
+"""A shell script as its grammar sees it: statements one after another, and the commands in them.
+
+Places are bytes of the UTF-8 text, as the parser counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import tree_sitter_bash
+from tree_sitter import Language, Node, Parser
+
+_LANGUAGE = Language(tree_sitter_bash.language())
+#: A script of this many bytes is no paste, and its tree would take long.
+LONGEST = 64 * 1024
+_EXPANSION = re.compile(r"\$(?:(\w+)|\{(\w+)(?::?-([^{}$]*))?\})")
+
+
+@dataclass(frozen=True)
+class Word:
+    """`text`: without its quotes; expansions in it stand as they are written."""
+
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Command:
+    """`assigned`: what stands before its first word. `end`: of the last one."""
+
+    node: Node
+    assigned: Mapping[str, str]
+    words: tuple[Word, ...]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(word.text for word in self.words)
+
+    @property
+    def name(self) -> str:
+        """Without the folder that it is in."""
+        return self.words[0].text.rpartition("/")[2] if self.words else ""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of several commands that are joined by `&&`."""
+
+    node: Node
+
+    @property
+    def start(self) -> int:
+        return self.node.start_byte
+
+    @property
+    def end(self) -> int:
+        return self.node.end_byte
+
+    @property
+    def text(self) -> str:
+        return _text(self.node)
+
+    @cached_property
+    def commands(self) -> tuple[Command, ...]:
+        """All that are in it, at any depth."""
+        return tuple(command_of(node) for node in descend(self.node) if node.type == "command")
+
+    @cached_property
+    def command(self) -> Command | None:
+        """When it is one command, with redirections perhaps, and perhaps with `|| true` behind it."""
+        node = _without_or(self.node)
+        if node.type == "redirected_statement":
+            node = node.child_by_field_name("body") or node
+        return command_of(node) if node.type == "command" else None
+
+    @property
+    def function(self) -> str | None:
+        """The name of the function that it defines."""
+        if self.node.type != "function_definition":
+            return None
+        name = self.node.child_by_field_name("name")
+        return _text(name) if name is not None else None
+
+    @property
+    def is_comment(self) -> bool:
+        return self.node.type == "comment"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """`stop`: behind the `;` or `&` that ends it."""
+
+    parts: tuple[Part, ...]
+    start: int
+    end: int
+    stop: int
+    background: bool
+
+
+@dataclass(frozen=True)
+class Script:
+    """`broken`: the first line that the grammar cannot read, from 1."""
+
+    text: str
+    statements: tuple[Statement, ...]
+    broken: int | None = None
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        return tuple(part for statement in self.statements for part in statement.parts)
+
+
+def read(text: str) -> Script:
+    root = Parser(_LANGUAGE).parse(text.encode()).root_node
+    if root.has_error:
+        broken = next((node for node in descend(root) if node.is_error or node.is_missing), root)
+        return Script(text, (), broken.start_point[0] + 1)
+    found = tuple(_statements(root))
+    places = [place for statement in found for place in (statement.start, statement.stop)]
+    if places != sorted(places):
+        # What follows a here-document on the line that begins it lies within that document's node.
+        return Script(text, (), 1)
+    return Script(text, found)
+
+
+def descend(node: Node) -> Iterator[Node]:
+    """Not by recursion, which a deep script would exhaust."""
+    waiting = [node]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        waiting.extend(reversed(found.children))
+
+
+def command_of(node: Node) -> Command:
+    named = [child for child in node.children if child.is_named]
+    assigned = dict(assignment_of(child) for child in named if child.type == "variable_assignment")
+    words = [child for child in named if child.type != "variable_assignment" and not child.type.endswith("redirect")]
+    return Command(node, assigned, tuple(map(_word, words)))
+
+
+def assignment_of(node: Node) -> tuple[str, str]:
+    """Of a `variable_assignment`."""
+    value = node.child_by_field_name("value")
+    name = node.child_by_field_name("name")
+    return _text(name) if name is not None else "", _word(value).text if value is not None else ""
+
+
+def assignments(node: Node) -> dict[str, str]:
+    """Those of a statement that only assigns, with `export` perhaps."""
+    if node.type not in ("variable_assignment", "variable_assignments", "declaration_command"):
+        return {}
+    inside = [node] if node.type == "variable_assignment" else node.children
+    return dict(assignment_of(child) for child in inside if child.type == "variable_assignment")
+
+
+def expanded(text: str, variables: Mapping[str, str]) -> str:
+    """With the variables that are known in their places."""
+
+    def value(found: re.Match[str]) -> str:
+        return variables.get(found[1] or found[2], found[3] if found[3] is not None else found[0])
+
+    return _EXPANSION.sub(value, text)
+
+
+def _statements(root: Node) -> Iterator[Statement]:
+    children = root.children
+    for place, node in enumerate(children):
+        if not node.is_named:
+            continue
+        behind = children[place + 1] if place + 1 < len(children) else None
+        ends = behind is not None and behind.type in (";", "&")
+        stop = behind.end_byte if ends and behind is not None else node.end_byte
+        background = ends and behind is not None and behind.type == "&"
+        yield Statement(tuple(map(Part, _joined(node))), node.start_byte, node.end_byte, stop, background)
+
+
+def _joined(node: Node) -> Iterator[Node]:
+    """Those of `a && b && c`; whatever else it is, as a whole."""
+    chain = [node]
+    while chain[0].type == "list" and [child.type for child in chain[0].children if not child.is_named] == ["&&"]:
+        left, right = (child for child in chain[0].children if child.is_named)
+        chain = [left, right, *chain[1:]]
+    yield from chain
+
+
+def _without_or(node: Node) -> Node:
+    """`a || true` is `a` that may fail."""
+    if node.type == "list" and any(child.type == "||" for child in node.children):
+        named = [child for child in node.children if child.is_named]
+        if len(named) == 2 and _text(named[1]) in ("true", ":", "exit 0"):
+            return named[0]
+    return node
+
+
+def _word(node: Node) -> Word:
+    return Word(_unquoted(node), node.start_byte, node.end_byte)
+
+
+def _unquoted(node: Node) -> str:
+    if node.type == "concatenation":
+        return "".join(map(_unquoted, node.children))
+    text = _text(node)
+    if node.type == "raw_string":
+        return text[1:-1]
+    if node.type == "string":
+        return text.strip('"')
+    return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL) if node.type == "word" else text
+
+
+def _text(node: Node) -> str:
+    return (node.text or b"").decode()
