@@ -76,6 +76,7 @@ class Client:
 
     def __init__(self, base_url: str, *, timeout_s: float = 60.0) -> None:
         self.base_url = base_url.rstrip("/")
+        self._patient = httpx.Timeout(timeout_s, connect=5.0, read=None)
         try:
             self._http = httpx.Client(
                 base_url=self.base_url + PREFIX,
@@ -129,17 +130,22 @@ class Client:
     def nodes(self) -> tuple[NodeView, ...]:
         return self._view(NodeList, "GET", "/nodes").items
 
-    def log(self, probe_id: str) -> Iterator[bytes]:
-        """In pieces, as they arrive. Errors come with the first piece."""
-        return self._pieces(f"/probes/{quote(probe_id, safe='')}/log")
+    def log(self, probe_id: str, *, follow: bool = False) -> Iterator[bytes]:
+        """In pieces, as they arrive. Errors come with the first piece.
 
-    def build_log(self, key: str) -> Iterator[bytes]:
+        `follow`: while it is written, for as long as that takes.
+        """
+        return self._pieces(f"/probes/{quote(probe_id, safe='')}/log", follow)
+
+    def build_log(self, key: str, *, follow: bool = False) -> Iterator[bytes]:
         """As `log`, of the build that made a wheel."""
-        return self._pieces(f"/builds/{quote(key, safe='')}/log")
+        return self._pieces(f"/builds/{quote(key, safe='')}/log", follow)
 
-    def _pieces(self, path: str) -> Iterator[bytes]:
+    def _pieces(self, path: str, follow: bool) -> Iterator[bytes]:
+        # Who follows a run hears nothing while it says nothing.
+        more: dict[str, Any] = {"params": {"follow": "true"}, "timeout": self._patient} if follow else {}
         try:
-            with self._http.stream("GET", path) as answer:
+            with self._http.stream("GET", path, **more) as answer:
                 if not answer.is_success:
                     answer.read()
                     raise self._problem(answer)

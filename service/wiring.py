@@ -70,6 +70,7 @@ def wire(settings: Settings) -> Wired:
     from service.adapters.database.engine import create_engine
     from service.adapters.database.repository import Database
     from service.adapters.git_history import GitHistory
+    from service.adapters.live_logs import RedisLiveLogs
     from service.adapters.probe_queue import CeleryQueue
     from service.adapters.servers import load
     from service.application.flow import Flow
@@ -80,6 +81,7 @@ def wire(settings: Settings) -> Wired:
         history=GitHistory(_made(settings.mirrors_dir), allow_file=settings.allow_file_repos),
         queue=queue,
         artifacts=Artifacts(settings.store),
+        live=RedisLiveLogs(settings.redis_url),
         clock=SystemClock(),
         ids=RandomIds(),
         recipes=_recipes(settings),

@@ -19,6 +19,8 @@ log = logging.getLogger(__name__)
 
 #: With Along's TURN this bounds what a run may publish, and with the flushes of its log how old that is.
 TURN_S = 0.25
+#: Turns without a watcher after which one who comes is a newcomer: a Redis that was away has forgotten them all.
+FORGET = 40
 
 Key = tuple[str, str, int]
 
@@ -29,20 +31,22 @@ class Stream:
     def __init__(self, key: Key, job: Job) -> None:
         self.key, self.lock = key, threading.Lock()
         self._job = job
-        self._seen: str | None = None
-        self._rest()
+        self._begin_anew()
 
-    def _rest(self) -> None:
+    def _begin_anew(self) -> None:
+        self._seen: str | None = None
+        self._alone = 0
         self._log, self._name = Along(self._job), uuid.uuid4().hex
         self._sent, self._last = 0, b""
 
     def pieces(self, watcher: str | None) -> Iterator[Piece]:
         """What is to be published now. A new watcher makes the end come once more, which others have already."""
         if watcher is None:
-            if self._seen is not None:
-                self._rest()
-            self._seen = None
+            self._alone += 1
+            if self._seen is not None and self._alone > FORGET:
+                self._begin_anew()
             return
+        self._alone = 0
         if self._seen is not None and watcher != self._seen and self._last:
             yield Piece(self._name, self._sent - len(self._last), self._last)
         self._seen = watcher

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from service.application import cancel, evict, nodes, queries, record, survey, sweep, wording
+from service.application import follow as following
 from service.application import prepare as preparation
 from service.application import report as reports
 from service.application.advance import ADVANCING, advance
@@ -105,6 +106,19 @@ class Flow:
         with self.ports.bisections.transaction() as tx:
             found = queries.log_of_build(tx.build(key), key)
         return LogStream(found.path, self.ports.artifacts.read(found.path), found.bytes)
+
+    def follow(self, probe_id: str) -> Iterator[bytes]:
+        """The log of a probe as it is written, or as it was stored; nothing while it waits. Errors: NotFound."""
+        return following.follow(self.ports, "probe", probe_id, lambda: following.of_probe(self.probe(probe_id)))
+
+    def follow_build(self, key: str) -> Iterator[bytes]:
+        """As `follow`, of the build of a wheel. Errors: NotFound."""
+
+        def look() -> following.Standing:
+            with self.ports.bisections.transaction() as tx:
+                return following.of_build(tx.build(key), key)
+
+        return following.follow(self.ports, "build", key, look)
 
     def events(self, id: str, after: int = 0) -> tuple[Event, ...]:
         with self.ports.bisections.transaction() as tx:

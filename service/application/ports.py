@@ -322,6 +322,7 @@ class Ports:
     history: History
     queue: ProbeQueue
     artifacts: ArtifactStore
+    live: LiveLogs
     clock: Clock
     ids: Ids
     recipes: dict[str, Recipe]

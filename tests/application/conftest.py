@@ -19,6 +19,7 @@ from service.application.ports import Policy, Ports
 from service.application.submit import Submission
 from service.domain.bisection import Bisection
 from service.domain.recipe import SandboxKind
+from tests.fakes.live import LiveWorkers
 from tests.fakes.workers import Workers
 from tests.repositories import NewCommit, build_repository
 
@@ -54,6 +55,7 @@ class World:
     clock: SteppedClock
     repository: Path
     shas: tuple[str, ...]
+    live: LiveWorkers
 
     def submit(self, **change: object) -> Bisection:
         plain = Submission(
@@ -76,7 +78,7 @@ class World:
 @pytest.fixture
 def world(database_url: str, tmp_path: Path) -> World:
     migrate.upgrade(database_url)
-    workers, clock = Workers(), SteppedClock()
+    workers, live, clock = Workers(), LiveWorkers(), SteppedClock()
     repository = tmp_path / "repository"
     shas = build_repository(repository, [NewCommit(f"commit {n}", files={"number": str(n)}) for n in range(20)])
     ports = Ports(
@@ -84,12 +86,13 @@ def world(database_url: str, tmp_path: Path) -> World:
         history=GitHistory(tmp_path / "mirrors", allow_file=True),
         queue=workers,
         artifacts=Artifacts(str(tmp_path / "store")),
+        live=live,
         clock=clock,
         ids=CountedIds(),
         recipes=recipes.load(),
         policy=Policy(frozenset(SandboxKind), SandboxKind.PROCESS),
     )
-    return World(Flow(ports), workers, clock, repository, shas)
+    return World(Flow(ports), workers, clock, repository, shas, live)
 
 
 @pytest.fixture

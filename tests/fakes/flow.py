@@ -6,9 +6,11 @@ import hashlib
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 from service.adapters import servers
+from service.application import follow as following
 from service.application import report as reports
 from service.application.ports import Policy
 from service.application.queries import LogStream, log_of, log_of_build
@@ -19,6 +21,7 @@ from service.domain.errors import NotFound, NotNow
 from service.domain.evidence import Fault, Log, Outcome, Phase, Verdict
 from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_PROBES, BisectionState, BuildState, ProbeState
 from service.domain.recipe import Recipe, SandboxKind
+from tests.fakes.live import LiveWorkers
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -47,6 +50,7 @@ class FakeFlow:
         self.happened: list[Event] = []
         self.history: dict[str, Commit] = {}
         self.logs: dict[str, bytes] = {}
+        self.live = LiveWorkers()
         self.machines: tuple[Node, ...] = (Node("node-1", 2, START, "alive", facts={"gpu": "none"}),)
         self.parts = {"database": "ok", "queue": "ok", "workers": "ok"}
         self.broken: Exception | None = None
@@ -109,6 +113,17 @@ class FakeFlow:
     def build_log(self, key: str) -> LogStream:
         found = log_of_build(self.made.get(key), key)
         return LogStream(found.path, self._pieces(found.path), found.bytes)
+
+    def follow(self, probe_id: str) -> Iterator[bytes]:
+        return following.follow(self._ports, "probe", probe_id, lambda: following.of_probe(self.probe(probe_id)))
+
+    def follow_build(self, key: str) -> Iterator[bytes]:
+        return following.follow(self._ports, "build", key, lambda: following.of_build(self.made.get(key), key))
+
+    @property
+    def _ports(self) -> Any:
+        """As much of them as following needs."""
+        return SimpleNamespace(live=self.live, artifacts=SimpleNamespace(read=self._pieces))
 
     def events(self, id: str, after: int = 0) -> tuple[Event, ...]:
         self.bisection(id)

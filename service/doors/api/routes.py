@@ -10,11 +10,9 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from service.application.flow import Flow
-from service.application.ports import StoreBusy
 from service.application.queries import LogStream
-from service.domain.errors import UserError
 from service.domain.lifecycle import BisectionState
-from service.doors.api import render, views
+from service.doors.api import live, render, views
 from service.doors.api.bodies import submission
 from service.doors.api.document import parse
 from service.doors.api.openapi import request_body
@@ -40,9 +38,10 @@ ProbeId = Annotated[str, Path(pattern=r"^[0-9A-Za-z_-]{1,64}\.[0-9]{1,9}$", desc
 BuildKey = Annotated[str, Path(pattern=r"^[0-9A-Za-z_-]{1,128}$", description="Key of a build.")]
 ProbeNumber = Annotated[int, Path(ge=1, le=999_999_999)]
 Limit = Annotated[int, Query(ge=1, le=200, description="How many at most.")]
+Follow = Annotated[bool, Query(description="As it is written: what comes, for as long as it runs, or waits to run.")]
 After = Annotated[int, Query(ge=0, le=2**62, description="Only those with a greater id.")]
 LOG: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The stored log."}
+    200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The log."}
 }
 
 
@@ -147,8 +146,8 @@ def list_events(id: BisectionId, flow: FlowOf, after: After = 0) -> Any:
     response_class=StreamingResponse,
     responses={**responses(404, 409, 422), **LOG},
 )
-def get_log_by_number(id: BisectionId, number: ProbeNumber, flow: FlowOf) -> Response:
-    return _log(flow.log(f"{id}.{number}"))
+def get_log_by_number(id: BisectionId, number: ProbeNumber, flow: FlowOf, follow: Follow = False) -> Response:
+    return get_log(f"{id}.{number}", flow, follow)
 
 
 @router.get(
@@ -169,8 +168,8 @@ def get_probe(id: ProbeId, flow: FlowOf) -> Any:
     response_class=StreamingResponse,
     responses={**responses(404, 409, 422), **LOG},
 )
-def get_log(id: ProbeId, flow: FlowOf) -> Response:
-    return _log(flow.log(id))
+def get_log(id: ProbeId, flow: FlowOf, follow: Follow = False) -> Response:
+    return live.followed(flow.follow(id)) if follow else _log(flow.log(id))
 
 
 @router.get(
@@ -180,8 +179,8 @@ def get_log(id: ProbeId, flow: FlowOf) -> Response:
     response_class=StreamingResponse,
     responses={**responses(404, 409, 422), **LOG},
 )
-def get_build_log(key: BuildKey, flow: FlowOf) -> Response:
-    return _log(flow.build_log(key))
+def get_build_log(key: BuildKey, flow: FlowOf, follow: Follow = False) -> Response:
+    return live.followed(flow.follow_build(key)) if follow else _log(flow.build_log(key))
 
 
 @router.get(
@@ -199,13 +198,4 @@ def _log(found: LogStream) -> Response:
     """The first piece is read before anything is sent, so that a missing file is a 404 and not a broken answer."""
     pieces: Iterator[bytes] = iter(found.pieces)
     first = next(pieces, b"")
-    return StreamingResponse(chain([first], _to_the_end(pieces)), media_type="text/plain; charset=utf-8")
-
-
-def _to_the_end(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """What ends too early says so as its last line; that the answer breaks off tells programs."""
-    try:
-        yield from pieces
-    except (UserError, StoreBusy) as error:
-        yield f"\n[firstbad: {error}]\n".encode()
-        raise
+    return StreamingResponse(chain([first], live.to_the_end(pieces)), media_type=live.TEXT)
