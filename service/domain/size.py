@@ -12,7 +12,7 @@ _UNITS = {"": 1, "b": 1} | {
     for power, letter in enumerate("kmgt", start=1)
     for unit, base in ((letter, 1024), (f"{letter}ib", 1024), (f"{letter}b", 1000))
 }
-_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?) ?([A-Za-z]{0,3})")
+_SIZE = re.compile(r"(\d{1,16}(?:\.\d{1,9})?) ?([A-Za-z]{0,3})")
 LARGEST = 1 << 50
 
 
