@@ -34,10 +34,12 @@ class Gives(StrEnum):
 
 @dataclass(frozen=True)
 class Wanted:
-    """The failure looked for, as the bad end shows it; `stage`: in which phase."""
+    """The failure looked for, as the bad end shows it. `stage`: in which phase. `probe`: the one that showed it, which
+    is judged by itself."""
 
     signature: Signature | None
     stage: str
+    probe: str = ""
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def give_verdict(tx: Transaction, probe: Probe, state: ProbeState, judgement: Ju
     ended = replace(probe, state=moved(probe.state, state), verdict=judgement.verdict, reason=judgement.reason)
     ended = replace(ended, finished_at=now)
     tx.save_probe(ended)
-    data: dict[str, object] = {"probe": probe.id, "sha": probe.sha, "verdict": str(judgement.verdict)}
+    data: dict[str, object] = {"probe": probe.id, "sha": probe.sha, "verdict": str(judgement.verdict or "")}
     tx.add_event(probe.bisection_id, now, "verdict", {**data, "reason": judgement.reason})
     return ended
 

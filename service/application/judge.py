@@ -231,6 +231,8 @@ def _other(case: Case, how: str) -> Ruling:
 
 
 def _failing(case: Case) -> Ruling | None:
+    if case.outcome.exit_status is None and case.outcome.signal is None:
+        return _skip(f"nothing tells how {case.outcome.ended_in} ended")
     return _controlled(case, what_failed(case))
 
 
@@ -272,7 +274,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule("other", "skip: another failure by its signature; bad with `other_failures: bad`", _other_signature),
     Rule("earlier", "skip: it failed in an earlier phase; bad with `other_failures: bad`", _other_stage),
-    Rule("failed", "bad: any other exit status, or death by a signal", _failing),
+    Rule("failed", "bad: any other exit status, or death by a signal; skip where neither is known", _failing),
 )
 
 

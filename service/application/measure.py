@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from service.domain.bisection import Bisection, Metric, Probe
 from service.domain.evidence import Judgement, Verdict
@@ -31,17 +31,20 @@ class Measured:
     def ends(self) -> Ends:
         return compare_ends(self.good, self.bad, self.metric.better.value)
 
+    def plus(self, run: Probe) -> Measured:
+        more = run.outcome.samples if run.outcome is not None else ()
+        return replace(self, samples={**self.samples, run.sha: (*self.samples.get(run.sha, ()), *more)})
+
 
 def measured(bisection: Bisection, runs: Iterable[Probe]) -> Measured | None:
     """Of the runs that count; None for a failure that is no number."""
     metric = bisection.request.metric
     if metric is None:
         return None
-    samples: dict[str, tuple[float, ...]] = {}
+    found = Measured(metric, {}, bisection.good_shas, bisection.bad_sha or "")
     for run in runs:
-        if run.outcome is not None and run.outcome.samples:
-            samples[run.sha] = (*samples.get(run.sha, ()), *run.outcome.samples)
-    return Measured(metric, samples, bisection.good_shas, bisection.bad_sha or "")
+        found = found.plus(run)
+    return found
 
 
 def verdict(found: Measured, sha: str) -> Judgement | None:

@@ -71,7 +71,7 @@ def probe_ended(tx: Transaction, report: ProbeReport, now: datetime) -> bool:
 
 def _observed(tx: Transaction, probe: Probe, outcome: Outcome, now: datetime) -> None:
     """The verdict, or another attempt where the outcome shows that it was not the commit's doing."""
-    ruled = ruling_of(tx.bisection(probe.bisection_id), tx.probes(probe.bisection_id), probe, outcome)
+    ruled, judgement = ruling_of(tx.bisection(probe.bisection_id), tx.probes(probe.bisection_id), probe, outcome)
     if ruled.gives is Gives.OWN_DAY:
         data: dict[str, object] = {"probe": probe.id, "sha": probe.sha, "reason": ruled.reason}
         tx.add_event(probe.bisection_id, now, "own day", data)
@@ -83,7 +83,7 @@ def _observed(tx: Transaction, probe: Probe, outcome: Outcome, now: datetime) ->
             tx.add_event(probe.bisection_id, now, "node out", {"node": probe.node, "reason": ruled.reason})
         retry_probe(tx, probe, fault, now)
     else:
-        give_verdict(tx, replace(probe, outcome=outcome), ProbeState.JUDGED, ruled.judgement, now)
+        give_verdict(tx, replace(probe, outcome=outcome), ProbeState.JUDGED, judgement, now)
 
 
 def retry_probe(tx: Transaction, probe: Probe, fault: Fault, now: datetime) -> None:

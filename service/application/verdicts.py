@@ -8,12 +8,14 @@ from datetime import datetime
 
 from service.application import wording
 from service.application.cases import Case, Gives, Ruling, Wanted
+from service.application.clues import clues_of
 from service.application.judge import judge_build_failure, rule
 from service.application.measure import Measured, measured, verdict
 from service.application.ports import Transaction
 from service.domain.bisection import Bisection, FailureIn, Probe, Problem, Purpose
 from service.domain.evidence import Judgement, Outcome, Verdict
 from service.domain.lifecycle import ProbeState
+from service.search.priors import Clues
 
 #: What a build leaves as an outcome.
 _BUILD = ("build", "fix-up")
@@ -28,6 +30,11 @@ class Judged:
     reason: str
     ruling: Ruling | None = None
 
+    @property
+    def counts(self) -> bool:
+        """As a measurement: the run went well."""
+        return self.ruling is not None and self.ruling.gives is Gives.GOOD
+
 
 def wanted_of(bisection: Bisection, probes: Sequence[Probe]) -> Wanted | None:
     """The failure looked for, as the bad end's first bad run shows it."""
@@ -37,8 +44,13 @@ def wanted_of(bisection: Bisection, probes: Sequence[Probe]) -> Wanted | None:
             continue
         if _plain(bisection, probe, probe.outcome).verdict is Verdict.BAD:
             found = probe.outcome.signature
-            return Wanted(found if request.metric is None else None, probe.outcome.ended_in)
+            return Wanted(found if request.metric is None else None, probe.outcome.ended_in, probe.id)
     return None
+
+
+def clues(bisection: Bisection, probes: Sequence[Probe]) -> Clues | None:
+    """What the failure looked for says of where it comes from; None as long as it is not known."""
+    return clues_of(bisection.request, wanted_of(bisection, probes))
 
 
 def _plain(bisection: Bisection, probe: Probe, outcome: Outcome) -> Judgement:
@@ -47,10 +59,18 @@ def _plain(bisection: Bisection, probe: Probe, outcome: Outcome) -> Judgement:
     return rule(Case(outcome, bisection.request, None, probe.faults, probe.own_day)).judgement
 
 
-def ruling_of(bisection: Bisection, probes: Sequence[Probe], probe: Probe, outcome: Outcome) -> Ruling:
-    """What one more outcome gives. `probes`: all others of the bisection."""
-    wanted = wanted_of(bisection, [other for other in probes if other.id != probe.id])
-    return rule(Case(outcome, bisection.request, wanted, probe.faults, probe.own_day))
+def ruling_of(
+    bisection: Bisection, probes: Sequence[Probe], probe: Probe, outcome: Outcome
+) -> tuple[Ruling, Judgement]:
+    """What one more outcome gives: by itself, and beside those of `probes`, all others of the bisection."""
+    others = [other for other in probes if other.id != probe.id]
+    ruled = rule(Case(outcome, bisection.request, wanted_of(bisection, others), probe.faults, probe.own_day))
+    numbers = measured(bisection, [one.probe for one in judged(bisection, others) if one.counts])
+    if numbers is None or ruled.gives is not Gives.GOOD:
+        return ruled, ruled.judgement
+    mine = replace(probe, outcome=outcome)
+    found = _by_number(Judged(mine, Verdict.GOOD, ruled.reason, ruled), numbers.plus(mine))
+    return ruled, Judgement(found.verdict, found.reason)
 
 
 def judged(bisection: Bisection, probes: Sequence[Probe]) -> tuple[Judged, ...]:
@@ -60,11 +80,13 @@ def judged(bisection: Bisection, probes: Sequence[Probe]) -> tuple[Judged, ...]:
         (probe, probe.outcome) for probe in probes if probe.state is ProbeState.JUDGED and probe.outcome is not None
     ]
     found = [_judged(bisection, probe, outcome, wanted) for probe, outcome in known]
-    numbers = measured(bisection, [one.probe for one in found if one.verdict is Verdict.GOOD])
+    numbers = measured(bisection, [one.probe for one in found if one.counts])
     return tuple(found) if numbers is None else tuple(_by_number(one, numbers) for one in found)
 
 
 def _judged(bisection: Bisection, probe: Probe, outcome: Outcome, wanted: Wanted | None) -> Judged:
+    if wanted is not None and wanted.probe == probe.id:
+        wanted = None
     if outcome.ended_in in _BUILD:
         told = judge_build_failure(outcome, bisection.request, wanted=wanted)
         return Judged(probe, told.verdict, told.reason)
@@ -74,7 +96,7 @@ def _judged(bisection: Bisection, probe: Probe, outcome: Outcome, wanted: Wanted
 
 def _by_number(one: Judged, numbers: Measured) -> Judged:
     """A run that went well is told by its number; one that did not says nothing."""
-    if one.verdict is not Verdict.GOOD or one.probe.outcome is None:
+    if not one.counts or one.probe.outcome is None:
         return one
     if not one.probe.outcome.samples:
         why = one.probe.outcome.environment.get("metric", "no number was found")

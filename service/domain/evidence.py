@@ -14,7 +14,9 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Judgement:
-    verdict: Verdict
+    """`verdict`: None as long as a number needs more runs to be told."""
+
+    verdict: Verdict | None
     reason: str
 
 

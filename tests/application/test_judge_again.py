@@ -1,0 +1,131 @@
+"""Verdicts are derived from outcomes whenever more is known, without a run; a number is judged by all runs together."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from service.application.verdicts import judged, wanted_of
+from service.domain.bisection import Better, Metric
+from service.domain.evidence import Frame, Outcome, Signature, Verdict
+from service.domain.lifecycle import BisectionState
+from tests.application.conftest import World
+
+GOOD = Outcome("script", exit_status=0)
+GRAPHS = Signature("python exception", "AssertionError", "decode batches only", (Frame("p/graphs.py", "capture"),))
+SHAPES = Signature("python exception", "KeyError", "no such block table", (Frame("p/cache.py", "allocate"),))
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def failed(signature: Signature | None) -> Outcome:
+    return Outcome("script", exit_status=1, signature=signature)
+
+
+def test_a_failure_that_came_before_the_bad_end_s_was_known_is_judged_again(world: World) -> None:
+    id = world.submit(width=2).id
+    world.workers.prepare(world.flow)
+    bad, good = world.workers.probes
+    world.workers.probes[:] = [good, bad]
+    world.workers.observe(world.flow, failed(SHAPES))
+    assert {probe.sha: probe.verdict for probe in world.flow.probes(id)}[world.shas[0]] is Verdict.BAD
+    world.workers.observe(world.flow, failed(GRAPHS))
+    assert {probe.sha: probe.verdict for probe in world.flow.probes(id)}[world.shas[0]] is Verdict.SKIP
+    changed = [event for event in world.flow.events(id) if event.kind == "judged again"]
+    assert [(event.data["was"], event.data["verdict"]) for event in changed] == [("bad", "skip")]
+    found = world.flow.bisection(id)
+    assert found.state is BisectionState.REFUSED
+    assert found.problem is not None and "another failure" in found.problem.detail
+
+
+def test_another_failure_in_the_range_is_no_evidence(world: World) -> None:
+    """A second fault lies across the range from commit 4 to 9; the failure looked for came with commit 13."""
+    order = {sha: number for number, sha in enumerate(world.shas)}
+    id = world.submit().id
+    world.workers.prepare(world.flow)
+    while world.workers.probes:
+        number = order[world.workers.probes[0].source.sha]
+        outcome = failed(GRAPHS) if number >= 13 else failed(SHAPES) if 4 <= number < 10 else GOOD
+        world.workers.observe(world.flow, outcome)
+    found = world.flow.bisection(id)
+    assert found.answer is not None and found.answer.shas == (world.shas[13],)
+
+
+def test_an_answer_that_the_verdicts_bear_is_left_as_it_is(world: World) -> None:
+    id = world.submit().id
+    world.workers.work(world.flow, world.truth(13))
+    assert world.flow.judge_again(id) == ()
+    assert world.flow.bisection(id).state is BisectionState.FOUND
+
+
+def test_an_answer_is_taken_back_when_a_verdict_that_it_stands_on_changes(world: World) -> None:
+    """As after an upgrade whose rules read an outcome otherwise: here what is kept is changed instead of the rule."""
+    id = world.submit().id
+    world.workers.work(world.flow, world.truth(13))
+    proof = next(probe for probe in world.flow.probes(id) if probe.sha == world.shas[13])
+    assert proof.outcome is not None
+    with world.flow.ports.bisections.transaction() as tx:
+        tx.save_probe(replace(proof, outcome=replace(proof.outcome, exit_status=125)))
+    assert [probe.id for probe in world.flow.judge_again(id)] == [proof.id]
+    reopened = world.flow.bisection(id)
+    assert reopened.state in (BisectionState.SEARCHING, BisectionState.SUSPECTS)
+    assert reopened.answer is None or set(reopened.answer.shas) > {world.shas[13]}
+
+
+def test_deriving_twice_changes_nothing(world: World) -> None:
+    id = world.submit().id
+    world.workers.work(world.flow, world.truth(13, at_12=125))
+    probes, found = world.flow.probes(id), world.flow.bisection(id)
+    assert {one.probe.id: one.verdict for one in judged(found, probes)} == {p.id: p.verdict for p in probes}
+    wanted = wanted_of(found, probes)
+    assert wanted is not None and wanted.stage == "script"
+
+
+def measure(world: World, seed: int, step: float, width: int = 1) -> str:
+    """A number that drops by `step` with commit 13; one run in ten is off by a little."""
+    draw = np.random.default_rng(seed)
+    order = {sha: number for number, sha in enumerate(world.shas)}
+    request = replace(world.flow.bisection(world.submit(width=width).id).request, metric=Metric(Better.HIGHER, "x"))
+    id = world.flow.bisections()[0].id
+    with world.flow.ports.bisections.transaction() as tx:
+        tx.save_bisection(replace(tx.bisection(id), request=request))
+    world.workers.prepare(world.flow)
+    while world.workers.probes:
+        number = order[world.workers.probes[0].source.sha]
+        value = float(draw.normal(100.0 - step * (number >= 13), 1.0))
+        world.workers.observe(world.flow, replace(GOOD, samples=(value,)))
+    return id
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_a_number_that_got_worse_is_found_by_runs_of_both_ends_and_of_commits(world: World, width: int) -> None:
+    id = measure(world, seed=1, step=10.0, width=width)
+    found = world.flow.bisection(id)
+    assert found.answer is not None and found.answer.shas == (world.shas[13],)
+    ends = [probe for probe in world.flow.probes(id) if "end" in probe.purpose]
+    assert len(ends) >= 8, "one run of each end tells nothing"
+    assert all("measured" in probe.reason for probe in world.flow.probes(id) if probe.verdict is not None)
+
+
+def test_ends_whose_numbers_are_alike_are_refused_with_both_samples(world: World) -> None:
+    id = measure(world, seed=2, step=0.0)
+    found = world.flow.bisection(id)
+    assert found.state is BisectionState.REFUSED
+    assert found.problem is not None
+    assert "good end [" in found.problem.detail and "bad end [" in found.problem.detail
+    assert found.problem.field == "metric"
+
+
+def test_a_run_without_a_number_says_why(world: World) -> None:
+    id = world.submit().id
+    with world.flow.ports.bisections.transaction() as tx:
+        found = tx.bisection(id)
+        tx.save_bisection(replace(found, request=replace(found.request, metric=Metric(Better.HIGHER, "x"))))
+    world.workers.prepare(world.flow)
+    world.workers.observe(world.flow, replace(GOOD, environment={"metric": "no number matches 'x'"}))
+    world.workers.observe(world.flow, replace(GOOD, samples=(1.0,)))
+    while world.workers.probes:
+        world.workers.observe(world.flow, replace(GOOD, samples=(1.0,)))
+    found = world.flow.bisection(id)
+    assert found.state is BisectionState.REFUSED
+    assert found.problem is not None and "no number matches" in found.problem.detail
