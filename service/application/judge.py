@@ -258,7 +258,11 @@ RULES: tuple[Rule, ...] = (
     Rule("replaced", "refused: the reproduction put another package in the place of the one under test", _replaced),
     Rule("fix-up", "skip: a fix-up does not apply to this commit", _fixup),
     Rule("install", "skip: the wheel could not be installed", _install),
-    Rule("told", "as the check or the script itself said, by a line `firstbad: good|bad|skip reason`", _told),
+    Rule(
+        "told",
+        "as the check or the script itself said, by a line `firstbad: bad wrong answer` (or good, or skip)",
+        _told,
+    ),
     Rule("passed", "good: it ended with 0, or the server got ready and there is nothing to check", _passed),
     Rule("asked", "skip: exit status 125", _asked_to_skip),
     Rule("the-failure", "bad: it failed as the bad end does, by its signature", _the_failure),
