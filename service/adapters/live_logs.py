@@ -30,7 +30,10 @@ Key = tuple[str, str, int]
 
 
 class RedisLiveLogs:
-    def __init__(self, redis_url: str) -> None:
+    """`gone_s`, `away_s`: as GONE_S and AWAY_S."""
+
+    def __init__(self, redis_url: str, gone_s: float = GONE_S, away_s: float = AWAY_S) -> None:
+        self._gone_s, self._away_s = gone_s, away_s
         self._redis = redis.Redis.from_url(
             redis_url, socket_connect_timeout=5, socket_timeout=10, retry=Retry(NoBackoff(), 0)
         )
@@ -40,7 +43,7 @@ class RedisLiveLogs:
 
         Errors: QueueUnavailable.
         """
-        key, place, lease = (kind, id, attempt), Place(), Lease()
+        key, place, lease = (kind, id, attempt), Place(), Lease(self._gone_s)
         away, pause = 0.0, threading.Event()
         while True:
             try:
@@ -50,7 +53,7 @@ class RedisLiveLogs:
                 return
             except redis.RedisError as error:
                 away = away or monotonic()
-                if monotonic() - away > AWAY_S:
+                if monotonic() - away > self._away_s:
                     raise QueueUnavailable(f"the broker is away: {error}") from error
             pause.wait(QUIET_S)
             yield b""
@@ -95,7 +98,8 @@ def _subscribe(channel: PubSub, name: str) -> None:
 class Lease:
     """Whether an attempt that had begun is over."""
 
-    def __init__(self) -> None:
+    def __init__(self, gone_s: float) -> None:
+        self._gone_s = gone_s
         self._seen: float | None = None
 
     def look(self, there: bool) -> None:
@@ -104,7 +108,7 @@ class Lease:
 
     @property
     def gone(self) -> bool:
-        return self._seen is not None and monotonic() - self._seen > GONE_S
+        return self._seen is not None and monotonic() - self._seen > self._gone_s
 
 
 class Place:
