@@ -68,8 +68,10 @@ class Run:
         for handle in (self.woken, waker):
             os.set_blocking(handle, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
+        # Process 1 is sent neither by us, and what it does not handle, nobody inside can do to it.
+        handler = signal.SIG_DFL if os.getpid() == 1 else lambda *_: abandon()
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: abandon())
+            signal.signal(number, handler)
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         self.poll.register(self.woken, select.POLLIN)
         if order.get("watch_parent"):
