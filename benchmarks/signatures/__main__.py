@@ -1,4 +1,4 @@
-"""How well signatures tell failures apart, and how fast a log is read.
+"""How well signatures tell failures apart, and how fast a log is read for its signature and its signs.
 
     python -m benchmarks.signatures [--mib N]
 
@@ -8,15 +8,16 @@ The first table is of the corpus in tests/observe/corpus: pairs of logs of the s
 from __future__ import annotations
 
 import argparse
+import io
 import itertools
-import resource
 import sys
 import time
+import tracemalloc
 from collections.abc import Iterator
 
 from service.application.similar import THRESHOLD, similarity
 from tests.observe.logs import found_in, rights, text_of
-from worker.observe.signature import signature
+from worker.observe import shown
 
 TENTHS = 10
 
@@ -58,35 +59,34 @@ def _tenth(alike: float) -> int:
 
 
 def speed(size: int) -> None:
-    print(f"{'log':42}{'MiB':>6}{'lines read':>12}{'CPU s':>7}  root")
+    print(f"{'log':42}{'MiB':>6}{'CPU s':>7}{'MiB/s':>7}  root, signs")
     failing = text_of("vllm-gdn-capture.log").split("\n")
+    full = (f"write {number}: No space left on device" for number in itertools.count())
     for name, lines in (
         ("a server's, with a failure at its end", itertools.chain(_within(_served(), size), failing)),
         ("lines that say ERROR, all alike", _within(_errors(alike=True), size)),
         ("lines that say ERROR, all different", _within(_errors(alike=False), size)),
+        ("lines of a full disk", _within(full, size)),
         ("tracebacks, the same failure over and over", _within(itertools.cycle(failing), size)),
         ("lines of 64 KiB", _within(itertools.repeat("Error: x, " * 6553), size)),
     ):
-        counted = Counted(lines)
+        log = io.BytesIO("\n".join(lines).encode())
         begun = time.process_time()
-        found = signature(counted, ("vllm",))
+        found = shown(log, ("vllm",))
         took = time.process_time() - begun
-        told = f"{found.type}, line {found.line}" if found else "none"
-        print(f"{name:42}{size >> 20:6}{counted.lines:12,}{took:7.1f}  {told}")
-    print(f"\npeak memory of the process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB")
+        root = f"{found.signature.type}, line {found.signature.line}" if found.signature else "none"
+        signs = "".join(f"; {sign.rule}, line {sign.line}" for sign in found.signs)
+        print(f"{name:42}{size >> 20:6}{took:7.1f}{(size >> 20) / took:7.0f}  {root}{signs}")
+    print("\nwhat reading it needs besides the log:", f"{_memory(size) >> 20} MiB")
 
 
-class Counted:
-    """Lines that were read."""
-
-    def __init__(self, lines: Iterator[str]) -> None:
-        self.lines = 0
-        self._source = lines
-
-    def __iter__(self) -> Iterator[str]:
-        for line in self._source:
-            self.lines += 1
-            yield line
+def _memory(size: int) -> int:
+    """At most at a time, of what Python allocates; the lines are made while they are read."""
+    tracemalloc.start()
+    shown((line.encode() for line in _within(_errors(alike=False), size // 16)), ("vllm",))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
 
 
 def _within(lines: Iterator[str], size: int) -> Iterator[str]:

@@ -30,6 +30,21 @@ def said(log: str, *project: str, hang: bool = False) -> str:
     return f"{found.type}: {found.message}"
 
 
+def test_a_traceback_below_a_warning_gives_way_when_the_warning_is_of_a_failure() -> None:
+    more = "2025-09-25 12:00:01,123 INFO going on\n"
+    for before in ("a line before\n", "a line before\n" * 256):
+        warned = before + "2025-09-25 12:00:00,123 WARNING could not write the cache\n" + raised("OSError: no space")
+        assert said(warned + more + raised("ValueError: no model")) == "ValueError: no model"
+    assert said(warned.replace("WARNING", "INFO") + more + raised("ValueError: no model")) == "OSError: no space"
+
+
+def test_a_crash_right_below_a_warning_of_something_else_is_the_root() -> None:
+    warned = "2025-09-25 12:00:00,123 WARNING falling back to eager mode\n" + raised("ValueError: no model")
+    assert said(warned + "2025-09-25 12:00:01,123 INFO stopping\n" + raised("RuntimeError: Exiting")).startswith(
+        "Value"
+    )
+
+
 CHAINS = [
     "\nDuring handling of the above exception, another exception occurred:\n\n",
     "\nThe above exception was the direct cause of the following exception:\n\n",

@@ -120,7 +120,7 @@ FULL = "OSError: [Errno 28] No space left on device"
         f"INFO 09-25 12:00:00 [a.py:1] {FULL}",
         f"WARNING 09-25 12:00:00 [a.py:1] {FULL}",
         f"2025-09-25 12:00:00,123 WARNING could not write the cache\n{RAISED}{FULL}",
-        f"2025-09-25 12:00:00,123 WARNING no cache\n{RAISED}KeyError: 1\n\n"
+        f"2025-09-25 12:00:00,123 WARNING cannot read the cache\n{RAISED}KeyError: 1\n\n"
         f"During handling of the above exception, another exception occurred:\n\n{RAISED}{FULL}",
         f"Exception ignored in: <function f at 0x7f>\n{RAISED}{FULL}",
         f"+ echo '{FULL}'",
@@ -147,6 +147,7 @@ def test_what_is_handled_or_only_quoted_is_no_sign(log: str) -> None:
         f"E       {FULL}",
         f"2025-09-25 12:00:00,123 INFO starting\n{RAISED}{FULL}",
         f"2025-09-25 12:00:00,123 WARNING slow\n2025-09-25 12:00:01,123 ERROR it failed\n{RAISED}{FULL}",
+        f"2025-09-25 12:00:00,123 WARNING falling back to eager mode\n{RAISED}{FULL}",
         f"#12 3.456 {FULL}",
         f"  | {FULL}",
         f"Copying: {FULL}",

@@ -52,7 +52,8 @@ _TOOLS = (
         r"\S{1,200}: line \d+: "
         r"(?P<message>.{1,400}: (?:command not found|No such file or directory|Permission denied))$"
     ),
-    re.compile(r".{0,80}\b(?P<message>Out of memory: Killed process .*)$"),
+    re.compile(r".{0,80}\b(?P<message>(?:Memory cgroup out|Out) of memory: Killed process .*)$"),
+    re.compile(r"(?:docker: )?Error response from daemon: (?P<message>.*)$"),
 )
 NEAR = 8
 QUIET = frozenset({"WARNING", "INFO", "DEBUG", "TRACE", "NOTICE"})

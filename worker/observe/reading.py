@@ -34,6 +34,9 @@ TELLING = (
     "Traceback (", "xception", "ssert", "ASSERT", "panic", "terminat", "Segfault", "egmentation", "core dumped",
     "Fatal Python", "CUDA error", "Sanitizer", "Check failed", "NCCL WARN", ": error", "Error:", "SIGSEGV", "corrupt",
 )  # fmt: skip
+#: The line above a traceback may say that it was caught, by words that not every warning before a crash has.
+_HEADER = b"Traceback ("
+CAUGHT = Filter([r"(?i)fail|could not|couldn't|cannot|can't|unable|skip|ignor|error|exception"])
 _WORDS, _TELLING = Filter.of_words(WORDS), Filter.of_words(TELLING)
 
 
@@ -61,14 +64,20 @@ class Reading:
         self._readers: dict[str, Readers] = {}
         self._before: Readers | None = None
         self._before_number = 0
+        self._last_line = b""
 
     def read(self, block: Block) -> None:
         if block.first <= self.failures.live_until or self._words.within(block.text):
+            before = self._last_line
             for number, line in enumerate(block.lines, block.first):
                 if number <= self.failures.live_until:
                     self._line(line.decode("utf-8", "replace"), number)
                 elif self._words.within(line):
+                    if _HEADER in line and self._before_number < number - 1 and CAUGHT.within(before):
+                        self._line(before.decode("utf-8", "replace"), number - 1)
                     self._new(line.decode("utf-8", "replace"), number)
+                before = line
+        self._last_line = block.lines[-1]
         last = block.first + len(block.lines) - 1
         for number, line in zip(range(last, block.first - 1, -1), reversed(block.lines), strict=True):
             if said := [each for each in records_of(line.decode("utf-8", "replace"), number) if each.text.strip()]:

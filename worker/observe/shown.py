@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from worker.observe.blocks import blocks_of
 from worker.observe.reading import Reading
 from worker.observe.sighting import Lookout, Sign
-from worker.observe.signature import Signature, signature_of
+from worker.observe.signature import Signature, extent, signature_of
 
 
 @dataclass(frozen=True)
@@ -29,5 +29,6 @@ def shown(lines: Iterable[bytes], project: tuple[str, ...], *, hang: bool = Fals
             reading.read(block)
             settled = reading.settled(block.first)
     found = signature_of(reading, project, hang=hang)
-    signs = lookout.signs(found.line, found.said) if found is not None else lookout.signs(0, "")
-    return Shown(found, signs)
+    if found is None:
+        return Shown(None, lookout.signs((0, 0), ""))
+    return Shown(found, lookout.signs(extent(reading, found), found.said))

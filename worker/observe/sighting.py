@@ -9,6 +9,7 @@ from worker.observe.blocks import Block, Filter
 from worker.observe.error_lines import QUIET
 from worker.observe.failures import Record
 from worker.observe.lines import readable, without_stamp
+from worker.observe.reading import CAUGHT
 from worker.observe.records import records_of
 from worker.observe.signs import RULES, Rule
 
@@ -21,8 +22,6 @@ NUMBERS = 1000
 SHAPE, TIMES, SHAPES, MOST = 200, 20, 4096, 20_000
 #: Lines between a frame and the end of its traceback; between a warning and the end of a traceback below it.
 BEHIND, BELOW = 60, 120
-#: A failure's message may go on for so many lines.
-MESSAGE = 4
 
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _HEADER = b"Traceback (most recent call last)"
@@ -70,7 +69,7 @@ class Lookout:
         self._project = project
         self._rules: tuple[Rule, ...] = RULES
         self._filter = _ALL
-        self._looked = 0
+        self._hits = 0
         self._seen: dict[str, _Seen] = {}
         self._shapes: dict[bytes, int] = {}
         self._behind: dict[str, int] = {}
@@ -80,39 +79,39 @@ class Lookout:
         if not self._rules:
             return
         for place in self._filter.places(block):
+            self._count()
             if self._is_new(block.lines[place]):
                 for record in records_of(block.lines[place].decode("utf-8", "replace"), block.first + place):
                     self._record(record, block, place)
 
-    def _is_new(self, line: bytes) -> bool:
-        """Lines of one shape are looked at a few times; where there are too many shapes, only what is still unseen."""
-        shape = (line[:SHAPE] + line[SHAPE:][-SHAPE:]).translate(_DIGITS)
-        times = self._shapes.get(shape, 0)
-        if times >= TIMES:
-            return False
-        if times or len(self._shapes) < SHAPES:
-            self._shapes[shape] = times + 1
-        self._looked += 1
-        if self._looked == MOST:
+    def _count(self) -> None:
+        """Where there are too many lines to look at, only for what is still unseen, and then for nothing."""
+        self._hits += 1
+        if self._hits == MOST:
             self._rules = tuple(rule for rule in self._rules if rule.name not in self._seen)
             self._filter = _filter(self._rules)
-        elif self._looked == 2 * MOST:
+        elif self._hits == 2 * MOST:
             self._rules = ()
-        return True
 
-    def signs(self, root_line: int, root_said: str) -> tuple[Sign, ...]:
-        """In the order of their lines. Of the root failure: its line, and how it is put; 0 and "" without one."""
+    def _is_new(self, line: bytes) -> bool:
+        """Lines of one shape are looked at a few times."""
+        shape = (line[:SHAPE] + line[SHAPE:][-SHAPE:]).translate(_DIGITS)
+        times = self._shapes.get(shape, 0)
+        if times < TIMES and (times or len(self._shapes) < SHAPES):
+            self._shapes[shape] = times + 1
+        return times < TIMES
+
+    def signs(self, root: tuple[int, int], said: str) -> tuple[Sign, ...]:
+        """In the order of their lines. `root`: first and last line of the root failure; `said`: how it is put."""
         rules = {rule.name: rule for rule in RULES}
         found = (
-            Sign(name, seen.said, seen.numbers[0], self._is_root(rules[name], seen, root_line, root_said))
+            Sign(name, seen.said, seen.numbers[0], self._is_root(rules[name], seen, root, said))
             for name, seen in self._seen.items()
         )
         return tuple(sorted(found, key=lambda sign: sign.line))
 
-    def _is_root(self, rule: Rule, seen: _Seen, line: int, said: str) -> bool:
-        if line == 0:
-            return False
-        return any(line <= number <= line + MESSAGE for number in seen.numbers) or rule.found(said, self._project)
+    def _is_root(self, rule: Rule, seen: _Seen, root: tuple[int, int], said: str) -> bool:
+        return any(root[0] <= number <= root[1] for number in seen.numbers) or rule.found(said, self._project)
 
     def _record(self, record: Record, block: Block, place: int) -> None:
         text = readable(record.text.encode())
@@ -162,7 +161,7 @@ def _handled(record: Record, block: Block, place: int) -> bool:
             if above.startswith("Exception ignored in"):
                 return True
             if before is not None and before.opens:
-                return before.level == "WARNING" and not before.source
+                return before.level == "WARNING" and not before.source and CAUGHT.within(above.encode())
             led = False
         elif text.startswith(_CHAINED):
             led = True

@@ -16,6 +16,8 @@ from worker.observe.records import plain
 INNERMOST = 4
 #: Of a normalised message; of the line that people are shown.
 LONGEST, SHOWN = 400, 300
+#: Lines that a message may go on for, and lines between NCCL's warning and what fails of it.
+MESSAGE, WARNED = 4, 60
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,17 @@ def signature_of(reading: Reading, project: tuple[str, ...], *, hang: bool) -> S
     if hang and (root is None or root.rank >= Rank.HANDLED) and reading.last is not None:
         return _hung(reading.last, project)
     return _signature(root, reading.failures.found) if root else None
+
+
+def extent(reading: Reading, found: Signature) -> tuple[int, int]:
+    """The lines of a log that tell of its root failure: of all exceptions of its chain, and what NCCL warned of before.
+
+    A message may go on for a few lines.
+    """
+    failures = reading.failures.found
+    chain = next((failure.chain for failure in failures if failure.number == found.line and failure.chain), 0)
+    numbers = [failure.number for failure in failures if chain and failure.chain == chain] or [found.line]
+    return min(numbers) - (WARNED if found.kind is Kind.NCCL else 0), max(numbers) + MESSAGE
 
 
 @dataclass(frozen=True)
