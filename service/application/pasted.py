@@ -101,7 +101,7 @@ def _install_notes(read: shell.Script, found: installs.Found, project: Project) 
         said = listed(" ".join(word.text for word in drop.without) or drop.part.text for drop in gone)
         notes.append(f"Left out, since each commit's own package and environment are there already: {said}.")
     if extras:
-        notes.append(f"What {', '.join(extras)} of it would add is not installed: name what is needed of that.")
+        notes.append(f"The extras {', '.join(extras)} are not installed: install by name what is needed of them.")
     if found.others:
         said = listed(found.rewritten.get(part.start, part.text) for part in found.others)
         notes.append(f"Stays, and needs a network (network: bridge): {said}.")

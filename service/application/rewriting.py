@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import pairwise
 
 from service.application.shell import Part, Script, Statement
 
@@ -15,13 +16,22 @@ def without(script: Script, kept: Collection[Part], rewritten: Mapping[int, str]
     """Only the parts that are kept, those whose beginnings are in `rewritten` as it says. Lines of which nothing is
     left go, too."""
     data = script.text.encode()
-    starts = {part.start for part in kept}
+    starts = _with_comments(script, {part.start for part in kept})
     for start, end, text in reversed(list(_edits(script.statements, starts, rewritten))):
         before, after = data[:start], data[end:]
         if not text:
             before, after = _closed(before, after)
         data = before + text.encode() + after
     return data.decode()
+
+
+def _with_comments(script: Script, starts: set[int]) -> set[int]:
+    """A comment on the line of a part goes where that part goes."""
+    data = script.text.encode()
+    for part, comment in pairwise(script.parts):
+        if comment.is_comment and b"\n" not in data[part.end : comment.start]:
+            starts = starts | {comment.start} if part.start in starts else starts - {comment.start}
+    return starts
 
 
 def _edits(
@@ -38,12 +48,14 @@ def _edits(
 
 
 def _closed(before: bytes, after: bytes) -> tuple[bytes, bytes]:
-    """Without the line of what went, where that is empty now."""
+    """Without the line of what went, where that is empty now, and without a second empty line there."""
     line = before.rpartition(b"\n")[2]
-    if line.strip():
-        return before, after
     rest = after.lstrip(b" \t")
-    return before[: len(before) - len(line)], rest[1:] if rest.startswith(b"\n") else rest
+    if line.strip():
+        return (before.rstrip(b" \t"), rest) if rest[:1] in (b"", b"\n") else (before, after)
+    before = before[: len(before) - len(line)]
+    rest = rest[1:] if rest.startswith(b"\n") else rest
+    return before, rest.lstrip(b"\n") if before[-2:] in (b"", b"\n\n") else rest
 
 
 def listed(texts: Iterable[str]) -> str:

@@ -115,7 +115,8 @@ class Script:
 
 
 def read(text: str) -> Script:
-    root = Parser(_LANGUAGE).parse(text.encode()).root_node
+    data = text.encode()
+    root = Parser(_LANGUAGE).parse(data).root_node
     if root.has_error:
         broken = next((node for node in descend(root) if node.is_error or node.is_missing), root)
         return Script(text, (), broken.start_point[0] + 1)
@@ -124,7 +125,12 @@ def read(text: str) -> Script:
     if places != sorted(places):
         # What follows a here-document on the line that begins it lies within that document's node.
         return Script(text, (), 1)
-    return Script(text, found)
+    made = Script(text, found)
+    prompted = next((part for part in made.parts if part.text.startswith(("$ ", "$\t"))), None)
+    if prompted is not None:
+        # To the grammar a prompt is an expansion.
+        return Script(text, (), data[: prompted.start].count(b"\n") + 1)
+    return made
 
 
 def descend(node: Node) -> Iterator[Node]:
@@ -182,8 +188,10 @@ def _statements(root: Node) -> Iterator[Statement]:
 def _joined(node: Node) -> Iterator[Node]:
     """Those of `a && b && c`; whatever else it is, as a whole."""
     chain = [node]
-    while chain[0].type == "list" and [child.type for child in chain[0].children if not child.is_named] == ["&&"]:
-        left, right = (child for child in chain[0].children if child.is_named)
+    while chain[0].type == "list" and [child.type for child in chain[0].children[1:2]] == ["&&"]:
+        if len(chain[0].children) != 3:
+            break
+        left, _, right = chain[0].children
         chain = [left, right, *chain[1:]]
     yield from chain
 
