@@ -20,7 +20,6 @@ class Rule:
 
     `but`: what a line must not hold. `late`: patterns that count only where a line that `behind` finds stands shortly
     before. `unless`: a line anywhere before it takes the rule out. `warned`: counts at the level of a warning, too.
-    `early`: means nothing once the server was ready.
     """
 
     name: str
@@ -31,7 +30,6 @@ class Rule:
     behind: re.Pattern[str] | None = None
     unless: re.Pattern[str] | None = None
     warned: bool = False
-    early: bool = False
 
     def found(self, text: str, project: tuple[str, ...], *, late: bool = False) -> bool:
         """Without its context. `late`: the patterns of that name count as well."""
@@ -52,11 +50,11 @@ def _foreign(match: re.Match[str], project: tuple[str, ...]) -> bool:
 
 def _rule(
     name: str, sees: str, *patterns: str, but: str = "", behind: str = "", late: tuple[str, ...] = (),
-    unless: str = "", warned: bool = False, early: bool = False,
+    unless: str = "", warned: bool = False,
 ) -> Rule:  # fmt: skip
     but_, behind_, unless_ = (re.compile(text) if text else None for text in (but, behind, unless))
     found, later = (tuple(re.compile(pattern) for pattern in group) for group in (patterns, late))
-    return Rule(name, sees, found, but_, later, behind_, unless_, warned, early)
+    return Rule(name, sees, found, but_, later, behind_, unless_, warned)
 
 
 #: Of those that take the node out: not 13, 31, 43 or 45, which a program brings about by itself.
@@ -275,7 +273,6 @@ RULES: tuple[Rule, ...] = (
         r"lib(?P<owner>\w+)[^:\s]*\.so[^:\s]*: cannot open shared object file",
         r"operator (?P<owner>\w+)::\w+ does not exist|compiled with different CUDA major versions",
         but=r"partially initialized module|circular import|libcuda\.so",
-        early=True,
     ),
 )  # fmt: skip
 
