@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from git import Git
 from git.exc import GitCommandNotFound
@@ -111,8 +112,10 @@ class GitCommand:
         stdin: bytes = b"",
         limit_s: float | None = None,
         held: Sequence[int] = (),
+        into: BinaryIO | None = None,
     ) -> Output:
-        """`held`: open locks that git holds on to as well, should this process die before it. Errors: MirrorFailed."""
+        """`held`: open locks that git holds on to as well, should this process die before it. `into`: takes what git
+        prints, piece by piece, instead of `out`. Errors: MirrorFailed."""
         where = [] if mirror is None else [f"--git-dir={mirror}"]
         with tempfile.TemporaryFile() if stdin else nullcontext() as given:
             if given is not None:
@@ -127,12 +130,13 @@ class GitCommand:
                     stdout_as_string=False,
                     strip_newline_in_stdout=False,
                     kill_after_timeout=limit_s,
+                    output_stream=into,
                     env=self._environment,
                     pass_fds=tuple(held),
                 )
             except GitCommandNotFound as error:
                 raise MirrorFailed("git or env is not installed where the service runs") from error
-        output = Output(status, out, errors)
+        output = Output(status, out if into is None else b"", errors)
         if status in (126, 127) or (status < 0 and "Timeout: the command" not in errors):
             raise MirrorFailed(f"git {arguments[0]} ended with status {status}: {shown(errors)[-500:]}")
         return output

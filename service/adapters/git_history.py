@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from service.adapters import repository_address
+from service.adapters.git_changes import Changes
 from service.adapters.git_command import GitCommand
 from service.adapters.git_errors import checked
 from service.adapters.git_mirror import FULL_SHA, Mirrors, full
@@ -18,6 +19,7 @@ from service.adapters.git_trees import Trees
 from service.domain.bisection import Commit
 from service.domain.errors import AmbiguousRef, BadRange, BadRequest, UnknownRef
 from service.search.graph import Range
+from service.search.priors import Change
 
 RANGES_KEPT = 32
 _SHORT_SHA = re.compile(r"[0-9a-fA-F]{4,63}")
@@ -38,6 +40,7 @@ class GitHistory:
         self._git = GitCommand(folder, repository_address.protocols(allow_file), ssh)
         self._mirrors = Mirrors(folder, self._git, allow_file=allow_file)
         self._trees = Trees(self._git)
+        self._changes = Changes(self._git, folder)
         self._range = lru_cache(maxsize=RANGES_KEPT)(self._read_range)
 
     def check(self, repo: str) -> None:
@@ -90,6 +93,9 @@ class GitHistory:
     def files(self, repo: str, shas: Collection[str], path: str) -> dict[str, bytes | None]:
         """None also for what is no plain file, and for one of more than a mebibyte."""
         return self._trees.contents(self._mirrors.existing(repo), shas, path)
+
+    def changes(self, repo: str, shas: Collection[str], words: Collection[str]) -> dict[str, Change]:
+        return self._changes.of(self._mirrors.existing(repo), shas, words)
 
     def _read_range(self, repo: str, good: tuple[str, ...], bad: str, first_parent: bool) -> Range:
         options = ("--topo-order", "--reverse", "--parents", *(["--first-parent"] if first_parent else []), "--stdin")

@@ -6,33 +6,36 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from service.application import builds, cancel
+from service.application import builds, cancel, wording
 from service.application.dispatch import dispatch
 from service.application.forecast import Fleet, Forecast, forecast, with_room
 from service.application.keys import Scope
 from service.application.plan import Step, Wanted, step
 from service.application.ports import Transaction
-from service.application.verdicts import derive, refusal
+from service.application.verdicts import clues, derive, refusal
 from service.domain.bisection import Bisection, Probe
 from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_BUILDS, LIVE_PROBES, BisectionState, ProbeState, moved
 
 ADVANCING = frozenset({BisectionState.CHECKING_ENDS, BisectionState.SEARCHING, BisectionState.CONFIRMING})
 
 
-def advance(tx: Transaction, bisection: Bisection, scope: Scope, ahead: int, now: datetime) -> Bisection:
+def advance(tx: Transaction, bisection: Bisection, scope: Scope, ahead: int, now: datetime) -> bool:
     """Takes steps until one leaves nothing to do but wait. The caller holds the bisection's lock.
 
-    `ahead`: builds that may be under way at most before a probe wants them.
+    `ahead`: builds that may be under way at most before a probe wants them. False: the failure looked for is known only
+    now, or another one than the scope was read for, and the search needs a scope that leads to it.
     """
     while bisection.state in ADVANCING:
         probes = derive(tx, bisection, now)
+        if bisection.state is BisectionState.SEARCHING and clues(bisection, probes) != scope.lead.clues:
+            return False
         taken = _refused(bisection, probes) or step(
             bisection, probes, scope, _forecast(tx, bisection, scope, probes, ahead, now)
         )
         bisection = _take(tx, bisection, probes, taken, scope, now)
         if taken.state is None and not _judged_at_once(tx, bisection, probes, taken):
             break
-    return bisection
+    return True
 
 
 def _refused(bisection: Bisection, probes: Sequence[Probe]) -> Step | None:
@@ -106,6 +109,7 @@ def _changed(bisection: Bisection, taken: Step, now: datetime) -> Bisection:
     changed = replace(
         bisection,
         state=state,
+        notes=wording.noted(bisection.notes, taken.note),
         candidates_left=left if left is not None else bisection.candidates_left,
         expected_probes=expected if expected is not None else bisection.expected_probes,
         answer=taken.answer or bisection.answer,

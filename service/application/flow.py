@@ -18,7 +18,7 @@ from service.application.ports import HistoryFailed, Ports, QueueUnavailable, St
 from service.application.queries import LogStream
 from service.application.report import Report
 from service.application.submit import Submission, complete
-from service.application.verdicts import derive
+from service.application.verdicts import clues, derive
 from service.domain.bisection import Bisection, Build, Event, Message, Node, Probe, Problem, Request
 from service.domain.errors import UserError
 from service.domain.lifecycle import LIVE_BISECTIONS, BisectionState, moved
@@ -203,8 +203,9 @@ class Flow:
         with self._work() as tx:
             bisection = tx.bisection(id, lock=True)
             record.probe_ended(tx, report, self.ports.clock.now())
-            if scope is not None:
-                self._advance(tx, bisection, scope)
+            led = scope is None or self._advance(tx, bisection, scope)
+        if not led:
+            self._advance_all([id])
 
     def built(self, report: BuildReport) -> None:
         with self._work() as tx:
@@ -305,11 +306,12 @@ class Flow:
 
     def _scope(self, id: str) -> Scope | None:
         """None before the bisection is prepared, and while its repository cannot be read: then the sweep goes on."""
-        bisection = self.bisection(id)
+        with self.ports.bisections.transaction() as tx:
+            bisection, probes = tx.bisection(id), tx.probes(id)
         if bisection.bad_sha is None or bisection.state not in ADVANCING:
             return None
         try:
-            return scope_of(self.ports.history, bisection)
+            return scope_of(self.ports.history, bisection, clues(bisection, probes))
         except NO_HISTORY as error:
             log.warning("bisection %s waits for its repository: %s", id, error)
             return None
@@ -334,11 +336,14 @@ class Flow:
         scope = scope_of(self.ports.history, self.bisection(id))
         with self._work() as tx:
             bisection = tx.bisection(id, lock=True)
-            if bisection.state is BisectionState.PREPARING:
-                self._advance(tx, self._to(tx, bisection, BisectionState.CHECKING_ENDS), scope)
+            if bisection.state is not BisectionState.PREPARING:
+                return
+            led = self._advance(tx, self._to(tx, bisection, BisectionState.CHECKING_ENDS), scope)
+        if not led:
+            self._advance_all([id])
 
-    def _advance(self, tx: Transaction, bisection: Bisection, scope: Scope) -> None:
-        advance(tx, bisection, scope, self.ports.policy.ahead, self.ports.clock.now())
+    def _advance(self, tx: Transaction, bisection: Bisection, scope: Scope) -> bool:
+        return advance(tx, bisection, scope, self.ports.policy.ahead, self.ports.clock.now())
 
     def _end(self, id: str, state: BisectionState, problem: Problem) -> None:
         now = self.ports.clock.now()
@@ -355,8 +360,9 @@ class Flow:
         return changed
 
     def _advance_all(self, ids: Collection[str]) -> None:
+        """Each with a fresh scope where its failure became known since the first was read."""
         for id in ids:
-            scope = self._scope(id)
-            if scope is not None:
+            led = False
+            while not led and (scope := self._scope(id)) is not None:
                 with self._work() as tx:
-                    self._advance(tx, tx.bisection(id, lock=True), scope)
+                    led = self._advance(tx, tx.bisection(id, lock=True), scope)

@@ -16,6 +16,7 @@ from service.application.ports import History
 from service.domain.bisection import Bisection, FailureIn, Request, ResolvedFixup
 from service.domain.recipe import SandboxKind
 from service.search.graph import Range
+from service.search.priors import Clues, asked_words, pointers, weights
 
 PROJECT = "pyproject.toml"
 #: What setuptools reads besides: no wheel is put together from another one where these differ.
@@ -32,6 +33,9 @@ IDLE_TOOLS = frozenset(
 )
 #: A longer text, or a line with more dots, is not parsed: nested keys take quadratic time.
 PARSED_BYTES, PARSED_DOTS = 64 * 1024, 200
+#: In a longer range, nobody looks first where a failure points: to read what so many commits changed takes longer than
+#: the probes that it saves.
+MOST_LED = 20_000
 _NAMED = re.compile(r"[\w-][\w./-]*[./][\w./-]*")
 
 
@@ -44,21 +48,44 @@ class Keys:
 
 
 @dataclass(frozen=True)
+class Lead:
+    """Where to look first. `clues`: what it was made from; `prior`: a weight for each commit; `points`: the clues that
+    weigh most."""
+
+    clues: Clues | None = None
+    prior: Mapping[str, float] | None = None
+    points: tuple[str, ...] = ()
+
+
+NO_LEAD = Lead()
+
+
+@dataclass(frozen=True)
 class Scope:
     """What a bisection looks at: the range, and the keys of its commits and ends; none where nothing is built."""
 
     range: Range
     keys: Mapping[str, Keys] = field(default_factory=dict)
+    lead: Lead = NO_LEAD
 
 
-def scope_of(history: History, bisection: Bisection) -> Scope:
+def scope_of(history: History, bisection: Bisection, clues: Clues | None = None) -> Scope:
     """Reads the repository, so not within a transaction."""
     request, bad = bisection.request, bisection.bad_sha or ""
     range_ = history.range(request.repo, bisection.good_shas, bad, first_parent=request.first_parent)
+    lead = _lead(history, request.repo, range_, clues)
     if request.recipe.build_command is None:
-        return Scope(range_)
+        return Scope(range_, lead=lead)
     shas = frozenset({*range_.shas, *bisection.good_shas, bad})
-    return Scope(range_, _keys(history, bisection, shas))
+    return Scope(range_, _keys(history, bisection, shas), lead)
+
+
+def _lead(history: History, repo: str, range_: Range, clues: Clues | None) -> Lead:
+    if clues is None or len(range_) > MOST_LED:
+        return Lead(clues)
+    changes = list(history.changes(repo, range_.shas, asked_words(clues)).values())
+    found = weights(changes, clues)
+    return Lead(clues, found, pointers(changes, clues) if found else ())
 
 
 def fixups_of(history: History, bisection: Bisection, shas: Collection[str]) -> dict[str, tuple[ResolvedFixup, ...]]:

@@ -49,8 +49,8 @@ class Wanted:
 class Step:
     """The next move: a state to go to (or none), probes to plan, probes that became worthless, what the end is.
 
-    `ahead`: commits whose wheels may be built meanwhile, the most useful first. Nothing at all means: wait for what is
-    in flight.
+    `ahead`: commits whose wheels may be built meanwhile, the most useful first. `note`: how the search goes, for the
+    report. Nothing at all means: wait for what is in flight.
     """
 
     state: BisectionState | None = None
@@ -61,6 +61,7 @@ class Step:
     candidates_left: int | None = None
     expected_probes: float | None = None
     ahead: tuple[str, ...] = ()
+    note: str = ""
 
 
 NO_FORECAST = Forecast()
@@ -119,8 +120,9 @@ def _ahead_of_search(
     now = {want.sha for want in wanted}
     ends = [(sha, 1.0) for sha in (bad, *goods) if sha not in now]
     costs = cost(scope.keys, forecast, scope.keys)
-    first = next_probes(scope.range, taken, cost=costs, width=bisection.request.width, noise=_noise(bisection))
-    later = likely_next(scope.range, taken, in_flight=first, n=LOOK_AHEAD, cost=costs, noise=_noise(bisection))
+    prior, noise = scope.lead.prior, _noise(bisection)
+    first = next_probes(scope.range, taken, prior, cost=costs, width=bisection.request.width, noise=noise)
+    later = likely_next(scope.range, taken, prior, in_flight=first, n=LOOK_AHEAD, cost=costs, noise=noise)
     return worth_building([*ends, *((sha, 0.99) for sha in first), *later], scope.keys, forecast)
 
 
@@ -181,7 +183,7 @@ def _search(bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecas
     range_ = scope.range
     evidence = evidence_of(probes)
     live = [probe for probe in probes if probe.state in LIVE_PROBES]
-    match conclusion(range_, evidence, noise=_noise(bisection)):
+    match conclusion(range_, evidence, scope.lead.prior, _noise(bisection)):
         case Found(sha=sha, candidates_left=left, confidence=confidence):
             sure = confidence if bisection.request.flaky else None
             answer = Answer((sha,), wording.why_found(sha, probes, sure), sure)
@@ -193,7 +195,8 @@ def _search(bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecas
             return Step(candidates_left=len(shas)) if live else _suspects(shas, why, probes)
         case Searching(candidates_left=left, expected_probes=expected):
             going = _go_on(bisection, probes, scope, evidence, forecast)
-            return replace(going, candidates_left=left, expected_probes=expected)
+            note = wording.looked_first(scope.lead.points) if scope.lead.points else ""
+            return replace(going, candidates_left=left, expected_probes=expected, note=note)
 
 
 def _noise(bisection: Bisection) -> Noise | None:
@@ -217,20 +220,19 @@ def _undecided(probes: Sequence[Probe], evidence: Evidence, in_flight: Sequence[
 
 def _go_on(bisection: Bisection, probes: Sequence[Probe], scope: Scope, evidence: Evidence, forecast: Forecast) -> Step:
     live = [probe for probe in probes if probe.state in LIVE_PROBES]
-    noise, width = _noise(bisection), bisection.request.width
-    worthless = set(redundant(scope.range, evidence, tuple(probe.sha for probe in live), noise=noise))
+    noise, width, prior = _noise(bisection), bisection.request.width, scope.lead.prior
+    flying = tuple(probe.sha for probe in live)
+    worthless = set(redundant(scope.range, evidence, flying, prior, noise))
     kept = tuple(probe.sha for probe in live if probe.sha not in worthless)
     more = _undecided(probes, evidence, kept)
     kept = (*kept, *more[: max(width - len(kept), 0)])
     costs = _costs(bisection, scope, evidence, forecast)
-    new = next_probes(scope.range, evidence, in_flight=kept, width=width, cost=costs, noise=noise)
+    new = next_probes(scope.range, evidence, prior, kept, width, costs, noise)
     ahead: tuple[str, ...] = ()
     forecast = forecast.beside([scope.keys[sha] for sha in new]) if forecast.room else forecast
     if forecast.room:
         flying = (*kept, *new)
-        likely = likely_next(
-            scope.range, evidence, in_flight=flying, n=LOOK_AHEAD, cost=costs, noise=noise, width=width
-        )
+        likely = likely_next(scope.range, evidence, prior, flying, LOOK_AHEAD, costs, noise, width=width)
         ahead = worth_building(likely, scope.keys, forecast)
     new = (*(sha for sha in kept if sha in more), *new)
     return Step(

@@ -27,6 +27,7 @@ from service.domain.servers import Server
 
 if TYPE_CHECKING:
     from service.search.graph import Range
+    from service.search.priors import Change
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,10 @@ class History(Protocol):
 
     def files(self, repo: str, shas: Collection[str], path: str) -> dict[str, bytes | None]:
         """The contents of one file at each commit; None where it is not there."""
+
+    def changes(self, repo: str, shas: Collection[str], words: Collection[str]) -> dict[str, Change]:
+        """What each commit changed against its first parent: paths, and how often the words asked for occur in what
+        changed. Of thousands of commits the paths alone. Kept in memory for the next call."""
 
 
 @dataclass(frozen=True)

@@ -139,6 +139,20 @@ def internal_error(error: BaseException) -> Problem:
     )
 
 
+_LOOKED_FIRST = "looked first where "
+
+
+def looked_first(points: Sequence[str]) -> str:
+    """`points`: files of the traceback or, where no commit touches these, words of the failure."""
+    what = "the traceback points" if any("/" in point or "." in point for point in points) else "commits mention"
+    return f"{_LOOKED_FIRST}{what}: {', '.join(points)}"
+
+
+def noted(notes: Sequence[str], note: str) -> tuple[str, ...]:
+    """With where it looked first, once; it may change when verdicts do."""
+    return (*(other for other in notes if not other.startswith(_LOOKED_FIRST)), note) if note else tuple(notes)
+
+
 def why_found(sha: str, probes: Sequence[Probe], confidence: float | None = None) -> str:
     """`confidence`: given for a flaky failure, whose answer stands on all runs together."""
     verdicts = [probe.verdict for probe in probes if probe.sha == sha and probe.verdict is not None]

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 #: Share of the belief that is spread evenly, whatever the clues say.
 EVEN = 0.15
@@ -29,11 +30,15 @@ _INERT = re.compile(r"(^|/)(docs?|tests?|\.github|\.buildkite)/|\.(md|rst|txt)$|
 
 @dataclass(frozen=True)
 class Change:
-    """What a commit changed: lines by path, and how often each word occurs in its diff, hunk headers and subject."""
+    """What a commit changed: lines by path, and how often each word occurs in its diff, hunk headers and subject.
+
+    `length`: of all that text in words, where `words` holds only those that somebody asked for.
+    """
 
     sha: str
     paths: Mapping[str, int]
     words: Mapping[str, int] = field(default_factory=dict)
+    length: int | None = None
 
 
 @dataclass(frozen=True)
@@ -64,22 +69,42 @@ def score(changes: Sequence[Change], clues: Clues) -> list[float]:
 
     Source: Robertson and Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond (2009).
     """
-    wanted_files = _wanted_files(clues)
-    by_file = [_touched(change, wanted_files) for change in changes]
-    by_word = [Counter(change.words) + words_of("\n".join(change.paths)) for change in changes]
-    lengths = [float(len(change.paths)) for change in changes]
-    files = _bm25(by_file, wanted_files, lengths)
-    words = _bm25(by_word, _wanted_words(clues), [float(sum(bag.values())) for bag in by_word])
+    wanted_files, wanted_words = _wanted_files(clues), _wanted_words(clues)
+    files = _bm25(_by_file(changes, wanted_files), wanted_files, [float(len(change.paths)) for change in changes])
+    named = [[_words_of_path(path) for path in change.paths] for change in changes]
+    by_word = [_found(wanted_words, [change.words, *paths]) for change, paths in zip(changes, named, strict=True)]
+    lengths = [
+        float(_length(change) + sum(bag.total() for bag in paths)) for change, paths in zip(changes, named, strict=True)
+    ]
+    words = _bm25(by_word, wanted_words, lengths)
     return [one + other for one, other in zip(files, words, strict=True)]
+
+
+def pointers(changes: Sequence[Change], clues: Clues, most: int = 2) -> tuple[str, ...]:
+    """The clues that weigh most among those that any commit matches: files where there are any, else words."""
+    files = [path for bag in _by_file(changes, _wanted_files(clues)) for path in bag]
+    if files:
+        return tuple(path for path in dict.fromkeys((*clues.files, *clues.outer)) if path in set(files))[:most]
+    known = {word for change in changes for word in change.words}
+    known |= {word for change in changes for path in change.paths for word in _words_of_path(path)}
+    return tuple(name for name in dict.fromkeys((*clues.functions, *clues.words)) if name.lower() in known)[:most]
+
+
+def asked_words(clues: Clues) -> frozenset[str]:
+    """The words whose counts `weights` looks at."""
+    return frozenset(_wanted_words(clues))
 
 
 def words_of(text: str) -> Counter[str]:
     """Identifiers of a text in lower case, and the parts of those that are joined by underscores."""
     found: Counter[str] = Counter()
-    for name in _IDENTIFIER.findall(text):
+    for name, count in Counter(_IDENTIFIER.findall(text)).items():
         lower = name.lower()
+        found[lower] += count
         parts = [part for part in lower.split("_") if len(part) > 2]
-        found.update([lower, *parts] if parts != [lower] else [lower])
+        if parts != [lower]:
+            for part in parts:
+                found[part] += count
     return found
 
 
@@ -98,17 +123,40 @@ def _wanted_words(clues: Clues) -> dict[str, float]:
     return wanted
 
 
-def _touched(change: Change, files: Iterable[str]) -> dict[str, float]:
-    """The wanted files that a commit changes, each with the square root of its changed lines.
+def _by_file(changes: Sequence[Change], wanted: Mapping[str, float]) -> list[dict[str, float]]:
+    """The wanted files that each commit changes, with the square root of the changed lines.
 
     A traceback's path may be absolute, or start inside the package.
     """
-    found: Counter[str] = Counter()
-    for wanted in files:
-        for path, lines in change.paths.items():
-            if path == wanted or wanted.endswith("/" + path) or path.endswith("/" + wanted):
-                found[wanted] += max(lines, 1)
-    return {wanted: math.sqrt(lines) for wanted, lines in found.items()}
+    by_name: dict[str, list[str]] = {}
+    for path in wanted:
+        by_name.setdefault(path.rpartition("/")[2], []).append(path)
+    found = []
+    for change in changes:
+        lines: Counter[str] = Counter()
+        for path, count in change.paths.items():
+            for file in by_name.get(path.rpartition("/")[2], ()):
+                if path == file or file.endswith("/" + path) or path.endswith("/" + file):
+                    lines[file] += max(count, 1)
+        found.append({file: math.sqrt(count) for file, count in lines.items()})
+    return found
+
+
+@lru_cache(maxsize=1 << 16)
+def _words_of_path(path: str) -> Counter[str]:
+    return words_of(path)
+
+
+def _found(wanted: Mapping[str, float], bags: Sequence[Mapping[str, int]]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for bag in bags:
+        for word in wanted.keys() & bag.keys():
+            found[word] = found.get(word, 0.0) + bag[word]
+    return found
+
+
+def _length(change: Change) -> int:
+    return sum(change.words.values()) if change.length is None else change.length
 
 
 def _bm25(bags: Sequence[Mapping[str, float]], wanted: Mapping[str, float], lengths: Sequence[float]) -> list[float]:
