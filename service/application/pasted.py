@@ -193,7 +193,7 @@ class _Paste:
     def _variables(self) -> Mapping[str, str]:
         found: dict[str, str] = {}
         for part in self.earlier:
-            for name, value in shell.assignments(part.node).items():
+            for name, value in part.assignments.items():
                 found[name] = shell.expanded(value, found)
         return {**found, **self.hit.command.assigned}
 
@@ -235,7 +235,7 @@ def _served_note(serve: Serve, front: serving.Foreground, check: str | None) -> 
 
 def _name(part: Part) -> str:
     """Values are not told: they may be secret."""
-    names = shell.assignments(part.node)
+    names = part.assignments
     return ", ".join(f"`{name}=…`" for name in names) if names else quoted(part.text)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from service.application.shell import Command, Part, expanded
+from service.application.shell import Command, Part, expanded, text_of
 from service.domain.servers import Server
 
 #: What stands before a command and runs it.
@@ -151,33 +151,33 @@ def foreground(part: Part, found: Hit) -> Foreground | None:
         changes.append(f"without {first}{' run' if elsewhere else ''}")
     base, tail = part.node, ""
     if part.node.type == "redirected_statement":
-        redirected = _redirected(part.node)
+        redirected = _redirected(part)
         if redirected is None:
             return None
         base, tail = part.node.children[0], redirected
-        if tail != _text_of(part.node)[base.end_byte - base.start_byte :].strip():
+        if tail != part.text.encode()[base.end_byte - base.start_byte :].decode().strip():
             changes.append("with its output in the log, too")
-    return Foreground(_without(base, cut) + (f" {tail}" if tail else ""), tuple(changes))
+    return Foreground(_without(base, part.data, cut) + (f" {tail}" if tail else ""), tuple(changes))
 
 
-def _without(node: Node, cut: Sequence[tuple[int, int]]) -> str:
-    text = node.text or b""
+def _without(node: Node, data: bytes, cut: Sequence[tuple[int, int]]) -> str:
+    text = data[node.start_byte : node.end_byte]
     for start, end in reversed(cut):
         text = text[: start - node.start_byte] + text[end - node.start_byte :]
     return text.decode()
 
 
-def _redirected(node: Node) -> str | None:
+def _redirected(part: Part) -> str | None:
     """What stands in the place of the redirections, so that the output goes on to where it is looked at."""
     out: tuple[str, str] | None = None
     errors = ""
     kept: list[str] = []
-    for redirect in node.children[1:]:
+    for redirect in part.node.children[1:]:
         if redirect.type != "file_redirect":
             return None
-        descriptor, operator, target = _pieces(redirect)
+        descriptor, operator, target = _pieces(redirect, part.data)
         if operator == "<":
-            kept.append(_text_of(redirect))
+            kept.append(text_of(redirect, part.data))
         elif operator == ">&" and (descriptor, target) == ("2", "1"):
             errors = "2>&1"
         elif operator in ("&>", "&>>") or (operator == ">&" and not descriptor and not target.isdigit()):
@@ -192,14 +192,14 @@ def _redirected(node: Node) -> str | None:
     return " ".join([*kept, *([errors] if errors else []), *shown])
 
 
-def _pieces(redirect: Node) -> tuple[str, str, str]:
+def _pieces(redirect: Node, data: bytes) -> tuple[str, str, str]:
     """Descriptor, operator and target."""
     descriptor, operator, target = "", "", ""
     for child in redirect.children:
         if child.type == "file_descriptor":
-            descriptor = _text_of(child)
+            descriptor = text_of(child, data)
         elif child.is_named:
-            target = _text_of(child)
+            target = text_of(child, data)
         else:
             operator = child.type
     return descriptor, operator, target
@@ -207,7 +207,3 @@ def _pieces(redirect: Node) -> tuple[str, str, str]:
 
 def _tee(operator: str, target: str) -> str:
     return f"tee -a {target}" if operator.endswith(">>") else f"tee {target}"
-
-
-def _text_of(node: Node) -> str:
-    return (node.text or b"").decode()

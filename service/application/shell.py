@@ -16,6 +16,7 @@ from tree_sitter import Language, Node, Parser
 _LANGUAGE = Language(tree_sitter_bash.language())
 #: A script of this many bytes is no paste, and its tree would take long.
 LONGEST = 64 * 1024
+_NOT_ASCII = re.compile(rb"[\x80-\xff]")
 _EXPANSION = re.compile(r"\$(?:(\w+)|\{(\w+)(?::?-([^{}$]*))?\})")
 
 
@@ -48,9 +49,10 @@ class Command:
 
 @dataclass(frozen=True)
 class Part:
-    """One of several commands that are joined by `&&`."""
+    """One of several commands that are joined by `&&`. `data`: the whole script."""
 
     node: Node
+    data: bytes
 
     @property
     def start(self) -> int:
@@ -62,20 +64,20 @@ class Part:
 
     @property
     def text(self) -> str:
-        return _text(self.node)
+        return text_of(self.node, self.data)
 
     @cached_property
     def commands(self) -> tuple[Command, ...]:
         """All that are in it, at any depth."""
-        return tuple(command_of(node) for node in descend(self.node) if node.type == "command")
+        return tuple(_command(node, self.data) for node in descend(self.node) if node.type == "command")
 
     @cached_property
     def command(self) -> Command | None:
         """When it is one command, with redirections perhaps, and perhaps with `|| true` behind it."""
-        node = _without_or(self.node)
+        node = _without_or(self.node, self.data)
         if node.type == "redirected_statement":
             node = node.child_by_field_name("body") or node
-        return command_of(node) if node.type == "command" else None
+        return _command(node, self.data) if node.type == "command" else None
 
     @property
     def function(self) -> str | None:
@@ -83,7 +85,16 @@ class Part:
         if self.node.type != "function_definition":
             return None
         name = self.node.child_by_field_name("name")
-        return _text(name) if name is not None else None
+        return text_of(name, self.data) if name is not None else None
+
+    @cached_property
+    def assignments(self) -> dict[str, str]:
+        """Those of a statement that only assigns, with `export` perhaps."""
+        node = self.node
+        if node.type not in ("variable_assignment", "variable_assignments", "declaration_command"):
+            return {}
+        inside = [node] if node.type == "variable_assignment" else node.children
+        return dict(_assignment(child, self.data) for child in inside if child.type == "variable_assignment")
 
     @property
     def is_comment(self) -> bool:
@@ -116,11 +127,12 @@ class Script:
 
 def read(text: str) -> Script:
     data = text.encode()
-    root = Parser(_LANGUAGE).parse(data).root_node
+    # The grammar looks characters up in a table of bytes, and beyond it. To a shell all of these are letters alike.
+    root = Parser(_LANGUAGE).parse(_NOT_ASCII.sub(b"x", data)).root_node
     if root.has_error:
         broken = next((node for node in descend(root) if node.is_error or node.is_missing), root)
         return Script(text, (), broken.start_point[0] + 1)
-    found = tuple(_statements(root))
+    found = tuple(_statements(root, data))
     places = [place for statement in found for place in (statement.start, statement.stop)]
     if places != sorted(places):
         # What follows a here-document on the line that begins it lies within that document's node.
@@ -142,26 +154,8 @@ def descend(node: Node) -> Iterator[Node]:
         waiting.extend(reversed(found.children))
 
 
-def command_of(node: Node) -> Command:
-    named = [child for child in node.children if child.is_named]
-    assigned = dict(assignment_of(child) for child in named if child.type == "variable_assignment")
-    words = [child for child in named if child.type != "variable_assignment" and not child.type.endswith("redirect")]
-    return Command(node, assigned, tuple(map(_word, words)))
-
-
-def assignment_of(node: Node) -> tuple[str, str]:
-    """Of a `variable_assignment`."""
-    value = node.child_by_field_name("value")
-    name = node.child_by_field_name("name")
-    return _text(name) if name is not None else "", _word(value).text if value is not None else ""
-
-
-def assignments(node: Node) -> dict[str, str]:
-    """Those of a statement that only assigns, with `export` perhaps."""
-    if node.type not in ("variable_assignment", "variable_assignments", "declaration_command"):
-        return {}
-    inside = [node] if node.type == "variable_assignment" else node.children
-    return dict(assignment_of(child) for child in inside if child.type == "variable_assignment")
+def text_of(node: Node, data: bytes) -> str:
+    return data[node.start_byte : node.end_byte].decode()
 
 
 def expanded(text: str, variables: Mapping[str, str]) -> str:
@@ -173,7 +167,7 @@ def expanded(text: str, variables: Mapping[str, str]) -> str:
     return _EXPANSION.sub(value, text)
 
 
-def _statements(root: Node) -> Iterator[Statement]:
+def _statements(root: Node, data: bytes) -> Iterator[Statement]:
     children = root.children
     for place, node in enumerate(children):
         if not node.is_named:
@@ -182,7 +176,8 @@ def _statements(root: Node) -> Iterator[Statement]:
         ends = behind is not None and behind.type in (";", "&")
         stop = behind.end_byte if ends and behind is not None else node.end_byte
         background = ends and behind is not None and behind.type == "&"
-        yield Statement(tuple(map(Part, _joined(node))), node.start_byte, node.end_byte, stop, background)
+        parts = tuple(Part(each, data) for each in _joined(node))
+        yield Statement(parts, node.start_byte, node.end_byte, stop, background)
 
 
 def _joined(node: Node) -> Iterator[Node]:
@@ -196,29 +191,37 @@ def _joined(node: Node) -> Iterator[Node]:
     yield from chain
 
 
-def _without_or(node: Node) -> Node:
+def _without_or(node: Node, data: bytes) -> Node:
     """`a || true` is `a` that may fail."""
     if node.type == "list" and any(child.type == "||" for child in node.children):
         named = [child for child in node.children if child.is_named]
-        if len(named) == 2 and _text(named[1]) in ("true", ":", "exit 0"):
+        if len(named) == 2 and text_of(named[1], data) in ("true", ":", "exit 0"):
             return named[0]
     return node
 
 
-def _word(node: Node) -> Word:
-    return Word(_unquoted(node), node.start_byte, node.end_byte)
+def _command(node: Node, data: bytes) -> Command:
+    named = [child for child in node.children if child.is_named]
+    assigned = dict(_assignment(child, data) for child in named if child.type == "variable_assignment")
+    words = [child for child in named if child.type != "variable_assignment" and not child.type.endswith("redirect")]
+    return Command(node, assigned, tuple(_word(word, data) for word in words))
 
 
-def _unquoted(node: Node) -> str:
+def _assignment(node: Node, data: bytes) -> tuple[str, str]:
+    value, name = node.child_by_field_name("value"), node.child_by_field_name("name")
+    return text_of(name, data) if name is not None else "", _unquoted(value, data) if value is not None else ""
+
+
+def _word(node: Node, data: bytes) -> Word:
+    return Word(_unquoted(node, data), node.start_byte, node.end_byte)
+
+
+def _unquoted(node: Node, data: bytes) -> str:
     if node.type == "concatenation":
-        return "".join(map(_unquoted, node.children))
-    text = _text(node)
+        return "".join(_unquoted(child, data) for child in node.children)
+    text = text_of(node, data)
     if node.type == "raw_string":
         return text[1:-1]
     if node.type == "string":
         return text.strip('"')
     return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL) if node.type == "word" else text
-
-
-def _text(node: Node) -> str:
-    return (node.text or b"").decode()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from service.application.shell import Command, Part, Statement, assignments
+from service.application.shell import Command, Part, Statement
 
 _LOOPS = ("while_statement", "for_statement", "c_style_for_statement")
 _ASKS = ("curl", "wget", "nc", "ncat", "grep", "ss", "lsof")
@@ -40,7 +40,7 @@ def learn(statements: Sequence[Statement], own: Statement) -> Known:
         if statement.background:
             others = others or (last is own)
             last = statement
-    names = {name for part in its for name, value in assignments(part.node).items() if "$!" in value}
+    names = {name for part in its for name, value in part.assignments.items() if "$!" in value}
     known = Known(frozenset(names), frozenset(part.start for part in its), not others)
     for statement in statements:
         for part in statement.parts:
@@ -75,7 +75,7 @@ def ends(part: Part, known: Known) -> bool:
     command = part.command
     if command is not None:
         return _ends(command, part, known)
-    assigned = assignments(part.node)
+    assigned = part.assignments
     return part.function in known.ends or (bool(assigned) and set(assigned) <= known.ids)
 
 

@@ -264,3 +264,9 @@ def test_a_control_replaces_texts_of_what_was_made_of_the_paste() -> None:
 def test_a_control_of_its_own_is_taken_apart_too() -> None:
     control = PASTED.done(control=ControlForm(script="vllm serve other\nvllm bench serve\n")).control
     assert (control.serve.command, control.check) == ("vllm serve other", "vllm bench serve\n")
+
+
+def test_characters_of_all_scripts_come_through() -> None:
+    made = apart("vllm serve 模型 --port 8001 &\nsleep 5\necho '\U000f222c{é' # ü\npython ask.py \"日本語\"\n")
+    assert made.serve is not None and (made.serve.command, made.serve.port) == ("vllm serve 模型 --port 8001", 8001)
+    assert made.check == "echo '\U000f222c{é' # ü\npython ask.py \"日本語\"\n"
