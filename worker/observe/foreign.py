@@ -20,7 +20,11 @@ def foreign(name: str, project: tuple[str, ...]) -> bool:
         return False
     if not project:
         return top in LIBRARIES or plain(top) in LIBRARIES
-    return not any(plain(top) == plain(own) or plain(top).startswith(f"{plain(own)}_") for own in project)
+    return not ours(top, project)
+
+
+def ours(name: str, project: tuple[str, ...]) -> bool:
+    return any(plain(name) == plain(own) or plain(name).startswith(f"{plain(own)}_") for own in project)
 
 
 def plain(name: str) -> str:

@@ -28,14 +28,18 @@ _HEADER = b"Traceback (most recent call last)"
 _CHAINED = (b"During handling of the above", b"The above exception was")
 _QUOTES = re.compile(
     # A shell's trace, a diff, the source that a traceback or a test's report prints, and comments.
-    r"\+(?!-)|@@ |-(?:\s{2,}|[^\s-])|(?:>|\s)*(?:raise|throw|print\w*|echo|assert|return(?! code)|log\w*[.(]|warnings\."
-    r"|elif|if|except|case|def|//|#(?!\d+ )|\*(?!\*\* )|[fr]?[\"'])"
+    r"\+(?!-)|@@ |-(?:\s{2,}|[^\s-])|(?:>|\s)*(?:(?:raise|throw|printf?(?:ln)?|echo|assert|return|elif|if|except|case"
+    r"|def)[ (](?!code\b)|log(?:ger|ging)?\.\w+\(|warnings\.warn|// |#(?!\d+ )|\*(?!\*\* )|[fr]?[\"'])"
     # Commits' subjects.
-    r"|(?:[*|/\\ ]+)?[0-9a-f]{7,40} (?!.*\.\w{1,4}:\d)|HEAD is now at |Subject: |\[\S+ [0-9a-f]{7,40}\] "
+    r"|(?:[*|/\\ ]+)?(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{7,40} (?!.*\.\w{1,4}:\d)|HEAD is now at |Subject: "
+    r"|\[\S+ [0-9a-f]{7,40}\] "
     r"|.*(?:::\S.* |\] )(?:PASSED|SKIPPED|XFAIL)\b"
 )
-#: What is tried again says nothing yet.
-_AGAIN = re.compile(r"(?i)\bretrying\b|will retry|will be retried|tries remaining|trying again|\bretry in \d")
+#: What is tried again says nothing yet, and what is only for information never.
+_AGAIN = re.compile(
+    r"NCCL INFO |: [IW] (?:tensorflow|external)/"
+    r"|(?i:\bretrying\b|will retry|will be retried|tries remaining|trying again|\bretry in \d)"
+)
 
 
 def _filter(rules: tuple[Rule, ...]) -> Filter:

@@ -9,14 +9,14 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from worker.observe.foreign import foreign
+from worker.observe.foreign import foreign, ours
 from worker.observe.lines import readable, without_stamp
 
 
 @dataclass(frozen=True)
 class Rule:
     """`sees`: for the docs. `patterns`: any of them, in a line without its prefixes, in the syntax that RE2 and Python
-    share, without `^`. A group `owner` must name a package that is not the project's.
+    share, without `^`. A group `owner` must name a package that is not the project's; so must `library`.
 
     `but`: what a line must not hold. `late`: patterns that count only where a line that `behind` finds stands shortly
     before. `unless`: a line anywhere before it takes the rule out. `warned`: counts at the level of a warning, too.
@@ -44,8 +44,10 @@ class Rule:
 
 
 def _foreign(match: re.Match[str], project: tuple[str, ...]) -> bool:
-    owner = match.groupdict().get("owner")
-    return owner is None or foreign(owner, project)
+    known = match.groupdict()
+    if (library := known.get("library")) is not None:
+        return not ours(library, project)
+    return (owner := known.get("owner")) is None or foreign(owner, project)
 
 
 def _rule(
@@ -68,6 +70,8 @@ _SYMBOLS = (
     r"|_?Py[A-Z_]\w+|cu(?:blas|dnn|sparse|solver|fft|rand|da|tensor)\w*|cu[A-Z]\w+|nccl[A-Z]\w+|__nvJitLink\w+"
     r"|nvrtc\w+|(?:GOMP|omp|MPI|aoti)_\w+|hip[A-Z]\w+)"
 )
+#: Plug-ins that are looked for in vain are no failure.
+_LOADING = r"(?:ImportError|OSError|RuntimeError|error while loading shared libraries):"
 
 #: The first that sees a line has it alone, so what is more specific stands first.
 RULES: tuple[Rule, ...] = (
@@ -104,7 +108,7 @@ RULES: tuple[Rule, ...] = (
         "gpu-missing",
         "the run found no GPU or no driver",
         r"No CUDA GPUs are available|no CUDA-capable device is detected|cudaErrorNoDevice|CUDA_ERROR_NO_DEVICE",
-        r"Found no NVIDIA driver|libcuda\.so(?:\.1)?: cannot open shared object file",
+        rf"Found no NVIDIA driver|{_LOADING} libcuda\.so(?:\.1)?: cannot open shared object file",
         r"could not select device driver|unresolvable CDI devices|failed to discover GPU vendor from CDI",
         r"NVIDIA-SMI has failed because|nvidia-container-cli: initialization error",
         r"NVML_ERROR_(?:DRIVER_NOT_LOADED|LIBRARY_NOT_FOUND)|NVMLError_(?:DriverNotLoaded|LibraryNotFound)",
@@ -190,6 +194,7 @@ RULES: tuple[Rule, ...] = (
         r"trying to locate the files? on the Hub|[Cc]annot find the requested files in the (?:local|disk) cache",
         r"Consistency check failed: file should be of size|Error while downloading from https?://",
         r"error occurred while downloading using `hf_transfer`|Data processing error: (?:CAS|Reqwest)",
+        r"HTTP status (?:client|server) error \((?:429|5\d\d)[^)]*\) for url \(https?://|GET failed \((?:429|5\d\d)\)",
         r"invalid http status code received: (?:429|5\d\d)|Could not connect to the endpoint URL",
         r"unable to access 'https?://[^']+': (?:Failed to connect|Operation timed out|.* returned error: (?:429|5))",
         r"error sending request for url \(https://|Failed to fetch: `https?://",
@@ -233,7 +238,8 @@ RULES: tuple[Rule, ...] = (
         "NCCL could not start or reach its peers",
         r"ncclSystemError|ncclInternalError|unhandled system error|NCCL error(?: in)?: .*internal error",
         r"Bootstrap ?: no socket interface found|NCCL WARN .*(?:[Bb]ootstrap|no socket interface)",
-        r"NCCL WARN .*(?:socket\w*Connect|[Cc]onnect to \S+ failed|[Cc]all to connect .*failed|ibv_\w+ .*failed)",
+        r"NCCL WARN .*(?:socket\w*Connect|[Cc]onnect to \S+ failed|NET/IB : Got (?:completion|async))",
+        r"NCCL WARN .*[Cc]all to (?:connect|ibv_\w+) .*(?:failed|returned)",
     ),
     _rule(
         "port-in-use",
@@ -270,7 +276,7 @@ RULES: tuple[Rule, ...] = (
         r"numpy\.\w+ size changed, may indicate binary incompatibility|compiled using NumPy 1\.x cannot be run in",
         r"numpy\.core\.multiarray failed to import|_ARRAY_API not found|module compiled against A[BP]I version",
         r"version [`'](?:GLIBCXX|CXXABI|GLIBC|GCC)_[\d.]+' not found",
-        r"lib(?P<owner>\w+)[^:\s]*\.so[^:\s]*: cannot open shared object file",
+        rf"{_LOADING} lib(?P<library>\w+)[^:\s]*\.so[^:\s]*: cannot open shared object file",
         r"operator (?P<owner>\w+)::\w+ does not exist|compiled with different CUDA major versions",
         but=r"partially initialized module|circular import|libcuda\.so",
     ),
