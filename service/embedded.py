@@ -22,16 +22,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import httpx
 
 from service import wiring
 from service.adapters.database import migrate
 from service.embedded_redis import EmbeddedRedis
-
-if TYPE_CHECKING:
-    from service.application.flow import Flow
+from service.listener import Taken, listening, name_of, url
 
 log = logging.getLogger(__name__)
 START_S = 60.0
@@ -74,20 +72,26 @@ def up(home: Path, port: int, slots: int, on_ready: Callable[[str], None]) -> No
     _check(settings)
     with ExitStack() as stack:
         stack.enter_context(_only_one(settings.home_dir))
-        listener = stack.enter_context(_listening(settings.port))
+        listener = _listening(settings, stack)
         _migrate(settings.database)
         redis = None if settings.redis_url else EmbeddedRedis(settings.home_dir / "redis")
         redis_url = stack.enter_context(redis) if redis else str(settings.redis_url)
         crew = stack.enter_context(Crew(settings.home_dir, _environment(settings, redis_url), listener, redis))
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         crew.start()
-        crew.run(url, on_ready)
+        crew.run(url(listener), on_ready)
 
 
 def _check(settings: wiring.Settings) -> None:
     try:
         wiring.check(settings)
     except ValueError as error:
+        raise CannotStart(str(error)) from None
+
+
+def _listening(settings: wiring.Settings, stack: ExitStack) -> socket.socket:
+    try:
+        return stack.enter_context(listening(settings.host, settings.port))
+    except Taken as error:
         raise CannotStart(str(error)) from None
 
 
@@ -108,6 +112,7 @@ def _environment(settings: wiring.Settings, redis_url: str) -> dict[str, str]:
         "FIRSTBAD_WORK_DIR": str(settings.home_dir / "work"),
         "FIRSTBAD_HIDDEN": str(settings.home_dir),
         "FIRSTBAD_SLOTS": str(settings.slots),
+        "FIRSTBAD_SANDBOXES": ",".join(sorted(settings.allowed_sandboxes)),
         "FIRSTBAD_ALLOW_FILE_REPOS": str(settings.allow_file_repos).lower(),
     }
     return {**wiring.environment(), **ours}
@@ -122,21 +127,6 @@ def _only_one(home: Path) -> Iterator[None]:
         except BlockingIOError:
             raise CannotStart(f"another `firstbad up` runs with {home}: stop it, or name another --home") from None
         yield
-
-
-@contextmanager
-def _listening(port: int) -> Iterator[socket.socket]:
-    """The API's socket is opened here, so that a port in use is known at once and 0 takes a free one."""
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    with listener:
-        try:
-            listener.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise CannotStart(f"port {port} of 127.0.0.1: {error.strerror}; name another with --port") from None
-        listener.listen(256)
-        listener.set_inheritable(True)
-        yield listener
 
 
 @dataclass(frozen=True)
@@ -331,19 +321,21 @@ def child(role: str) -> None:
     _end_with_parent(inherited.parent_fd)
     wired = wiring.wire(settings)
     if role == "api":
-        _serve(wired.flow, inherited.listen_fd)
+        _serve(wired, inherited.listen_fd)
     else:
         from service import inbox
 
         inbox.run(str(settings.redis_url), wired.flow, wired.queue, settings.sweep_s)
 
 
-def _serve(flow: Flow, listen_fd: int) -> None:
+def _serve(wired: wiring.Wired, listen_fd: int) -> None:
     import uvicorn
 
-    from service.web import create_app
+    from service.web import LOOPBACK, create_app
 
-    config = uvicorn.Config(create_app(flow), log_config=None, access_log=False, timeout_graceful_shutdown=2)
+    ours = name_of(str(wired.settings.host))
+    app = create_app(wired.flow, allowed_hosts=(*LOOPBACK, ours, *sorted(wired.settings.allowed_hosts)))
+    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=2)
     uvicorn.Server(config).run(sockets=[socket.socket(fileno=listen_fd)])
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import ByteSize, Field, ValidationError, field_validator
+from pydantic import ByteSize, Field, IPvAnyAddress, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 SandboxName = Literal["process", "docker"]
@@ -27,13 +28,19 @@ class Settings(BaseSettings):
     )
     store_url: str | None = Field(default=None, description="fsspec URL of the artifact store; without it in the home")
     recipes_dir: Path | None = Field(default=None, description="folder of recipes besides the ones that come along")
-    port: int = Field(default=8377, ge=0, le=65535, description="of the API, on 127.0.0.1", examples=["8377"])
-    slots: int = Field(default=2, ge=1, le=256, description="builds and probes at once on this machine", examples=["4"])
-    sandboxes: Annotated[frozenset[SandboxName], NoDecode] = Field(
-        default=frozenset({"process", "docker"}), description="that requests may use", examples=["process,docker"]
+    host: IPvAnyAddress = Field(
+        default=IPv4Address("127.0.0.1"), description="address that the API listens on", examples=["127.0.0.1"]
     )
-    default_sandbox: SandboxName = Field(
-        default="process", description="of a request that names none", examples=["process"]
+    allowed_hosts: Annotated[frozenset[str], NoDecode] = Field(
+        default=frozenset(), description="names that clients use for this service besides those of loopback"
+    )
+    port: int = Field(default=8377, ge=0, le=65535, description="of the API", examples=["8377"])
+    slots: int = Field(default=2, ge=1, le=256, description="builds and probes at once on this machine", examples=["4"])
+    sandboxes: Annotated[frozenset[SandboxName] | None, NoDecode] = Field(
+        default=None, description="that requests may use", examples=["process,docker"]
+    )
+    default_sandbox: SandboxName | None = Field(
+        default=None, description="of a request that names none", examples=["process"]
     )
     allow_file_repos: bool = Field(
         default=True, description="whether a repository may be a folder of this machine", examples=["true"]
@@ -49,10 +56,23 @@ class Settings(BaseSettings):
         default="INFO", description="of the service's own log", examples=["INFO"]
     )
 
-    @field_validator("sandboxes", mode="before")
+    @field_validator("sandboxes", "allowed_hosts", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+    @property
+    def allowed_sandboxes(self) -> frozenset[SandboxName]:
+        """What others can reach runs their code in containers alone, unless the operator names more."""
+        if self.sandboxes is not None:
+            return self.sandboxes
+        return frozenset({"process", "docker"} if self.host.is_loopback else {"docker"})
+
+    @property
+    def usual_sandbox(self) -> SandboxName:
+        if self.default_sandbox is not None:
+            return self.default_sandbox
+        return "process" if "process" in self.allowed_sandboxes else "docker"
 
     @property
     def home_dir(self) -> Path:

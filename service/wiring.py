@@ -105,9 +105,9 @@ def _recipes(settings: Settings) -> dict[str, Recipe]:
 
 
 def _policy(settings: Settings) -> Policy:
-    allowed = frozenset(SandboxKind(name) for name in settings.sandboxes)
+    allowed = frozenset(SandboxKind(name) for name in settings.allowed_sandboxes)
     budget = int(settings.store_budget) if settings.store_budget is not None else None
-    return Policy(allowed, SandboxKind(settings.default_sandbox), ahead=settings.ahead, store_bytes=budget)
+    return Policy(allowed, SandboxKind(settings.usual_sandbox), ahead=settings.ahead, store_bytes=budget)
 
 
 def _made(folder: Path) -> Path:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
 import redis
@@ -293,5 +294,21 @@ def test_sandboxes_are_named_as_the_worker_names_them(tmp_path: Path, slow: dict
         with pytest.raises(ProblemError, match="docker"):
             service.submit({**slow, "sandbox": "docker", "image": "builder:1"})
         right(service, service.submit(slow))
+    finally:
+        service.interrupt()
+
+
+def test_a_service_that_others_reach_refuses_processes_and_says_so(tmp_path: Path, slow: dict) -> None:
+    service = Service(tmp_path / "home", host="0.0.0.0", allowed_hosts="bisect.example.org").start()
+    try:
+        with pytest.raises(ProblemError, match="does not allow the process sandbox"):
+            service.submit({**slow, "sandbox": "process"})
+        with pytest.raises(ProblemError, match="docker sandbox needs an image"):
+            service.submit(slow)
+        with service.client() as client:
+            until(lambda: bool(client.nodes()), "the node is known")
+            assert not [name for name in client.nodes()[0].facts if name.startswith("process.")]
+        for host, status in (("bisect.example.org", 200), ("evil.example.org", 421)):
+            assert httpx.get(f"{service.url}/readyz", headers={"Host": host}, trust_env=False).status_code == status
     finally:
         service.interrupt()
