@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import needs
+from tests.redis_server import Broker
 from tests.worker.bench import Bench, make_repository
+from tests.worker.node import Node
 from tests.worker.registry import pushed, registry
 from worker.assembly import make_pipeline
 from worker.contract import Sandbox
@@ -58,6 +60,23 @@ def pushed_image(docker_image: str, tmp_path_factory: pytest.TempPathFactory) ->
     """In a registry on this machine, so that it has a digest, and can be pulled."""
     with registry(tmp_path_factory.mktemp("registry")) as host, pushed(host, docker_image) as name:
         yield name
+
+
+@pytest.fixture
+def docker_bench(tmp_path: Path, docker_image: str, repository: tuple[Path, tuple[str, ...]]) -> Bench:
+    return Bench(
+        pipeline(tmp_path, node=f"node-{tmp_path.name}"), *repository, Sandbox(kind="docker", image=docker_image)
+    )
+
+
+@pytest.fixture
+def node(broker: Broker, tmp_path: Path) -> Iterator[Node]:
+    needs("bwrap")
+    found = Node(broker, tmp_path / "node", tmp_path / "worker.log")
+    yield found
+    if found.process is not None and found.process.poll() is None:
+        found.process.kill()
+        found.process.wait()
 
 
 @pytest.fixture

@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import os
 import platform
 import signal
 import subprocess
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import celery
 import pytest
 
-from service.adapters.probe_queue import sender
-from tests.conftest import needs
-from tests.redis_server import Broker
 from tests.waiting import eventually
 from tests.worker.bench import Bench, running
+from tests.worker.node import Node
 from worker.contract import (
     AHEAD,
-    NOW,
     VERSION,
-    BuildOrder,
-    Limits,
     ProbeOrder,
-    ProbeResult,
     Queue,
     Sandbox,
     SurveyOrder,
@@ -40,105 +27,6 @@ from worker.contract import (
     sent_key,
     taken_key,
 )
-from worker.queues import make_app
-
-
-@dataclass
-class Node:
-    """A worker process, and the service's side of the queue."""
-
-    broker: Broker
-    work_dir: Path
-    log: Path
-    settings: dict[str, str] = field(default_factory=dict)
-    process: subprocess.Popen[bytes] | None = None
-    heard: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-
-    def start(self, **popen: Any) -> None:
-        settings = {
-            "FIRSTBAD_REDIS_URL": self.broker.url,
-            "FIRSTBAD_WORK_DIR": str(self.work_dir),
-            "FIRSTBAD_NODE": "node-1",
-            "FIRSTBAD_SANDBOXES": "process",
-            "FIRSTBAD_ALLOW_FILE_REPOS": "true",
-            **self.settings,
-        }
-        with self.log.open("ab") as log:
-            env = {**os.environ, **settings}
-            self.process = subprocess.Popen([sys.executable, "-m", "worker"], env=env, stdout=log, stderr=log, **popen)
-
-    def ready(self) -> None:
-        self.start()
-        self.next(Task.NODE, event="booted")
-
-    def end(self, number: int = signal.SIGTERM, seconds: float = 30.0) -> int:
-        assert self.process is not None
-        self.process.send_signal(number)
-        return self.process.wait(seconds)
-
-    def app(self) -> celery.Celery:
-        return make_app(self.broker.url)
-
-    def send(self, order: ProbeOrder, **changed: Any) -> None:
-        message = {**order.model_dump(mode="json"), **changed}
-        self.broker.client().set(sent_key("probe", order.probe, order.attempt), "1")
-        self.app().send_task(Task.PROBE, args=[message], queue=Queue.PROBE, ignore_result=True)
-
-    def send_build(self, bench: Bench, key: str, priority: int = NOW) -> None:
-        """As the service does."""
-        order = BuildOrder(
-            key=key,
-            attempt=1,
-            source=bench.source(),
-            command="exit 1",
-            sandbox=bench.sandbox,
-            limits=Limits(timeout_s=60.0),
-        )
-        app = sender(self.broker.url)
-        app.send_task(Task.BUILD, args=[order.model_dump(mode="json")], queue=Queue.BUILD, priority=priority)
-
-    def listen(self, seconds: int = 1) -> bool:
-        got = self.broker.client().brpop([Queue.CONTROL], timeout=seconds)
-        if got is not None:
-            message = json.loads(got[1])
-            body = json.loads(base64.b64decode(message["body"]))
-            self.heard.append((message["headers"]["task"], body[0][0]))
-        return got is not None
-
-    def next(self, task: str, **wanted: Any) -> dict[str, Any]:
-        """The next message of that kind, each once."""
-
-        def found() -> list[tuple[str, dict[str, Any]]]:
-            self.listen()
-            return matching()
-
-        def matching() -> list[tuple[str, dict[str, Any]]]:
-            return [each for each in self.heard if each[0] == task and wanted.items() <= each[1].items()]
-
-        if not matching():
-            eventually(found)
-        first = matching()[0]
-        self.heard.remove(first)
-        return first[1]
-
-    def go(self, order: ProbeOrder) -> None:
-        """Tells a script that waits for the file `go`."""
-        tree = self.work_dir / "jobs" / f"{order.probe}.1" / "work" / "tree"
-        eventually(tree.exists)
-        (tree / "go").touch()
-
-    def result(self, probe: str) -> ProbeResult:
-        return ProbeResult.model_validate(self.next(Task.PROBED, probe=probe))
-
-
-@pytest.fixture
-def node(broker: Broker, tmp_path: Path) -> Iterator[Node]:
-    needs("bwrap")
-    found = Node(broker, tmp_path / "node", tmp_path / "worker.log")
-    yield found
-    if found.process is not None and found.process.poll() is None:
-        found.process.kill()
-        found.process.wait()
 
 
 def test_an_order_is_answered(node: Node, process_bench: Bench) -> None:
