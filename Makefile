@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 COMPILER := $(if $(shell command -v cc),,.venv/compiler/cc)
 
-.PHONY: demo test lint format lock bench bench-builds bench-search setup clean
+.PHONY: demo test lint format lock bench bench-builds bench-logs bench-search setup clean
 
 setup: $(READY)
 
@@ -53,6 +53,9 @@ bench: $(READY)
 
 bench-builds: $(READY)
 	$(BIN)/python -m benchmarks.builds $(ARGS)
+
+bench-logs: $(READY)
+	$(BIN)/python -m benchmarks.logs $(ARGS)
 
 bench-search: $(READY)
 	$(BIN)/python -m benchmarks.search $(ARGS)
