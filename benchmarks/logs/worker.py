@@ -22,6 +22,7 @@ from worker.contract import ProbeOrder, Queue, Task
 
 INSIDE = "inside.phases"
 LOOK_S = 0.1
+SECRET = "BENCH_TOKEN"
 
 
 class Worker:
@@ -39,6 +40,8 @@ class Worker:
             "FIRSTBAD_NODE": f"bench-{os.getpid()}",
             "FIRSTBAD_SANDBOXES": sandbox,
             "FIRSTBAD_ALLOW_FILE_REPOS": "true",
+            "FIRSTBAD_SECRETS": SECRET,
+            SECRET: "s3cr3t-0123456789abcdef-of-no-worth",
         }
         with self._log.open("ab") as log:
             command = [sys.executable, "-m", "worker"]
