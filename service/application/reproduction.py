@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+import re2
 from jsonpath_ng.exceptions import JSONPathError
 from jsonpath_ng.parser import parse as parse_json_path
 
@@ -179,19 +180,22 @@ def _alone(submission: Submission) -> None:
 
 def _pattern(written: str) -> str:
     checks.text(written, "metric.pattern")
-    try:
-        groups = re.compile(written).groups if len(written) <= LONGEST_PATTERN else -1
-    except (re.error, OverflowError, RecursionError) as error:
-        raise _bad_pattern(f"is no regular expression: {error}", written) from None
-    if groups < 0:
+    if len(written) > LONGEST_PATTERN:
         raise _bad_pattern(f"has more than {LONGEST_PATTERN} characters", written)
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        groups = re2.compile(written.encode(), options).groups
+    except re2.error as error:
+        what = f"is no regular expression that RE2 takes: {error.args[0].decode()}"
+        raise _bad_pattern(what, written) from None
     if groups > 1:
         raise _bad_pattern(f"has {groups} groups", written)
     return written
 
 
 def _bad_pattern(what: str, written: str) -> BadRequest:
-    advice = "write it as in Python, with one group around the number: 'throughput: +([0-9.]+)'; (?:…) is no group"
+    advice = "put one group around the number: 'throughput: +([0-9.]+)'; (?:…) is no group, and nothing may look around"
     return BadRequest(f"metric.pattern: {written[:80]!r} {what}", value=written, field="metric.pattern", advice=advice)
 
 
@@ -200,6 +204,8 @@ def _json_path(written: str) -> str:
     try:
         if len(written) > LONGEST_PATTERN:
             raise JSONPathError(f"it has more than {LONGEST_PATTERN} characters")
+        if written.count("..") > 1:
+            raise JSONPathError("it has .. more than once, which may take for ever")
         parse_json_path(written)
     except (JSONPathError, ValueError, RecursionError) as error:
         advice = "write it like $.results[0].throughput"
