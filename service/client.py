@@ -29,6 +29,7 @@ from service.doors.api.views import (
     ProbeView,
     Problem,
     ReportView,
+    RequestView,
     View,
 )
 
@@ -105,6 +106,14 @@ class Client:
         """`document`: the keys of a request file (docs/requests.md)."""
         return self._view(BisectionView, "POST", "/bisections", json=document)
 
+    def complete(self, document: Mapping[str, Any]) -> RequestView:
+        """What `submit` would begin, with all defaults and notes."""
+        return self._view(RequestView, "POST", "/requests", json=document)
+
+    def judge_again(self, id: str) -> tuple[ProbeView, ...]:
+        """The probes whose verdict changed."""
+        return self._view(ProbeList, "POST", f"/bisections/{quote(id, safe='')}/judge").items
+
     def bisection(self, id: str) -> ReportView:
         return self._view(ReportView, "GET", f"/bisections/{quote(id, safe='')}")
 
@@ -129,6 +138,9 @@ class Client:
 
     def nodes(self) -> tuple[NodeView, ...]:
         return self._view(NodeList, "GET", "/nodes").items
+
+    def return_node(self, name: str) -> NodeView:
+        return self._view(NodeView, "POST", f"/nodes/{quote(name, safe='')}/return")
 
     def log(self, probe_id: str, *, follow: bool = False) -> Iterator[bytes]:
         """In pieces, as they arrive. Errors come with the first piece.

@@ -17,19 +17,16 @@ from rich.padding import Padding
 from rich.text import Text
 from typer.core import TyperGroup
 
-from service.cli import requests, screen, status, tell
+from service.cli import asked, operating, requests, screen, status, tell
+from service.cli.options import DEFAULT_URL, Id, Json, Url
 from service.cli.show import bisections, show
 from service.cli.status import CommandError, Status
 from service.client import DEFAULT_PORT, Client, NoService, ProblemError
 from service.domain.errors import UserError
 from service.domain.lifecycle import LIVE_BISECTIONS, BisectionState
+from service.doors.api.views import RequestView
 
-DEFAULT_URL = f"http://127.0.0.1:{DEFAULT_PORT}"
 HOME = Path("~/.local/share/firstbad")
-
-Url = Annotated[str, typer.Option("--url", envvar="FIRSTBAD_URL", help="Where the service answers.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Id = Annotated[str, typer.Argument(metavar="ID", help="Id of a bisection, or its beginning.")]
 
 
 class Commands(TyperGroup):
@@ -141,6 +138,7 @@ def submit(
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Follow it to the end.")] = False,
     change: Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="Set a key, like good=v1.4.0.")] = [],  # noqa: B006
     script: Annotated[Path | None, typer.Option(help="Take the script from this file.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be run, and begin nothing.")] = False,
     wait_s: Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait for the refs to be looked up.")] = 15,
     as_json: Json = False,
     url: Url = DEFAULT_URL,
@@ -148,13 +146,25 @@ def submit(
     """Start a bisection: print its id, and what its range is once that is known."""
     document = requests.read(request, change, script)
     with Client(url) as client:
+        if dry_run:
+            _show_request(client.complete(document), as_json)
+            return
         made = client.submit(document)
         out = screen.console(stderr=as_json)
         out.print(Text.assemble("Bisection ", (made.id, "bold"), f" at {client.url(made.links.self)}"), soft_wrap=True)
+        for note in made.notes:
+            out.print(Text(f"note: {screen.clean(note)}"), soft_wrap=True)
         with tell.interruptible(made.id):
             if watch:
-                tell.to_the_end(client, made.id, as_json)
+                tell.to_the_end(client, made.id, as_json, told=made.notes)
             tell.accepted(client, made.id, wait_s, as_json)
+
+
+def _show_request(request: RequestView, as_json: bool) -> None:
+    if as_json:
+        tell.as_program(tell.data(request))
+    else:
+        asked.show(screen.console(), request)
 
 
 @app.command(epilog=status.HELP)
@@ -262,3 +272,7 @@ def cancel(id: Id, as_json: Json = False, url: Url = DEFAULT_URL) -> None:
         tell.as_program(tell.data(cancelled))
     else:
         screen.console().print(f"Bisection {cancelled.id} is cancelled.")
+
+
+app.command()(operating.nodes)
+app.command(epilog=status.HELP)(operating.judge)

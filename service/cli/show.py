@@ -44,8 +44,19 @@ def probe_table(probes: Sequence[ProbeView]) -> Table:
     table = screen.columns("PROBE", "COMMIT", "VERDICT", "TIME", "WHY")
     for probe in probes:
         verdict = screen.styled(probe.verdict or probe.state)
-        table.add_row(probe.id, screen.sha(probe.sha), verdict, screen.took(probe), screen.first_line(probe.reason))
+        table.add_row(probe.id, screen.sha(probe.sha), verdict, screen.took(probe), _why(probe))
     return table
+
+
+def _why(probe: ProbeView) -> Text:
+    """The reason, the line of the log that shows the failure, and what nodes did wrong."""
+    more = []
+    signature = probe.outcome.signature if probe.outcome is not None else None
+    if signature is not None and probe.verdict is not Verdict.GOOD and signature.said:
+        more.append(f"line {signature.line}: {screen.first_line(signature.said)}")
+    more += [f"fault{f' on {fault.node}' if fault.node else ''}: {fault.message}" for fault in probe.faults]
+    lines = [(f"\n{screen.first_line(line)}", "dim") for line in more]
+    return Text.assemble(screen.first_line(probe.reason), *lines)
 
 
 def _builds(builds: Sequence[BuildView]) -> Table:

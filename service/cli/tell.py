@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,10 +23,12 @@ from service.doors.api.views import ReportView
 _LOOKING_UP = (BisectionState.QUEUED, BisectionState.PREPARING)
 
 
-def to_the_end(client: Client, id: str, as_json: bool) -> None:
-    """Follows it, then exits by how it ended."""
+def to_the_end(client: Client, id: str, as_json: bool, told: Collection[str] = ()) -> None:
+    """Follows it, then exits by how it ended. `told`: notes that need not be told again."""
     changes = client.changes(id, away=_say_waiting)
-    ended([each.report for each in changes][-1] if as_json else follow(screen.console(), changes), client, as_json)
+    ended(
+        [each.report for each in changes][-1] if as_json else follow(screen.console(), changes, told), client, as_json
+    )
 
 
 def accepted(client: Client, id: str, wait_s: float, as_json: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -93,9 +93,11 @@ class Below:
         yield _in_flight(self.progress.probes)
 
 
-def follow(out: Console, changes: Iterator[Progress]) -> ReportView:
-    """Until it ends; the last report."""
-    return _follow_live(out, changes) if out.is_terminal and not out.is_dumb_terminal else _follow_plain(out, changes)
+def follow(out: Console, changes: Iterator[Progress], told: Collection[str] = ()) -> ReportView:
+    """Until it ends; the last report. `told`: notes that need not be told again."""
+    live = out.is_terminal and not out.is_dumb_terminal
+    story = Story(with_standing=not live, told=set(told))
+    return _follow_live(out, changes, story) if live else _follow_plain(out, changes, story)
 
 
 def range_line(report: ReportView) -> str:
@@ -121,16 +123,15 @@ def narrowed(report: ReportView) -> float:
     return 1.0 - math.log2(report.candidates_left) / math.log2(report.candidates)
 
 
-def _follow_plain(out: Console, changes: Iterator[Progress]) -> ReportView:
-    story = Story(with_standing=True)
+def _follow_plain(out: Console, changes: Iterator[Progress], story: Story) -> ReportView:
     for progress in changes:
         for line in story.news(progress):
             screen.put(out, line)
     return progress.report
 
 
-def _follow_live(out: Console, changes: Iterator[Progress]) -> ReportView:
-    story, below = Story(with_standing=False), Below()
+def _follow_live(out: Console, changes: Iterator[Progress], story: Story) -> ReportView:
+    below = Below()
     with Live(below, console=out, refresh_per_second=4, transient=True) as live:
         for progress in changes:
             below.progress = progress

@@ -9,8 +9,9 @@ import pytest
 from service.application.flow import Flow
 from tests.fakes.flow import FakeFlow
 
-WRITING = ("submit", "cancel")
+WRITING = ("submit", "cancel", "bring_back", "judge_again")
 READING = (
+    "draft",
     "bisection",
     "bisections",
     "probes",

@@ -40,6 +40,9 @@ def references(part: object) -> Iterator[str]:
 def test_every_route_is_described(document: dict[str, Any]) -> None:
     assert {name for name, _ in operations(document)} == {
         "post /api/v1/bisections",
+        "post /api/v1/requests",
+        "post /api/v1/bisections/{id}/judge",
+        "post /api/v1/nodes/{name}/return",
         "get /api/v1/bisections",
         "get /api/v1/bisections/{id}",
         "delete /api/v1/bisections/{id}",
@@ -91,6 +94,18 @@ def test_the_examples_of_a_request_are_taken(document: dict[str, Any], http: htt
         answer = http.post("/api/v1/bisections", content=text.encode(), headers={"content-type": media_type})
         assert answer.status_code == 201, answer.text
         assert SubmissionBody.model_validate(parse(text.encode(), media_type))
+
+
+def test_both_ways_to_send_a_request_take_the_same(document: dict[str, Any]) -> None:
+    begun, seen = (document["paths"][f"/api/v1/{name}"]["post"] for name in ("bisections", "requests"))
+    assert begun["requestBody"] == seen["requestBody"]
+
+
+def test_every_part_of_a_request_says_what_it_means(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    for part in ("ServeBody", "ReadyBody", "DepsBody", "FixupBody", "ControlBody", "MetricBody", "ResourcesBody"):
+        assert all(said.get("description") for name, said in schemas[part]["properties"].items() if name != "ready")
+    assert set(schemas["MetricBody"]["properties"]) == {"pattern", "json", "better"}
 
 
 def test_the_document_holds_every_key_of_a_request_with_its_meaning(document: dict[str, Any]) -> None:

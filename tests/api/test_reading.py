@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import httpx
 import pytest
 
 from service.client import Client
-from service.domain.bisection import Answer, Problem, Purpose
-from service.domain.evidence import Verdict
+from service.domain.bisection import Answer, Gpu, Problem, Purpose
+from service.domain.evidence import Fault, Frame, Outcome, Replaced, Sign, Signature, Told, Verdict
 from service.domain.lifecycle import BisectionState, BuildState
 from tests.api.requests import SUBMISSION
 from tests.fakes.flow import FakeFlow, sha
@@ -184,3 +186,59 @@ def test_the_client_sees_each_change_until_the_end(http: httpx.Client, flow: Fak
         assert [each.verdict for each in next(changes).probes] == ["bad"]
         flow.cancel(id, "test")
         assert [each.report.state for each in changes] == ["cancelled"]
+
+
+CONTROL = Outcome("check", 0, signature=Signature("python", "ValueError", "x"))
+FACTS = {
+    "signature": Signature("python", "RuntimeError", "boom", (Frame("vllm/a.py", "f"),), line=7, said="E boom"),
+    "signs": (Sign("no-memory", "CUDA out of memory", 3),),
+    "told": Told(Verdict.BAD, "wrong answer"),
+    "samples": (1.5, 2.5),
+    "replaced": Replaced("vllm 1", "vllm 2", "pip install vllm"),
+    "control": CONTROL,
+}
+
+
+def test_a_probe_tells_all_that_was_seen_of_its_run(http: httpx.Client, flow: FakeFlow, found: str) -> None:
+    probe = flow.probe(f"{found}.4")
+    assert probe.outcome is not None
+    fault = Fault("no-gpu", "no card is free", "wait", "node-7")
+    outcome = replace(probe.outcome, **FACTS)  # type: ignore[arg-type]
+    flow.tried[probe.id] = replace(probe, outcome=outcome, faults=(fault,), target="node-8", own_day=True)
+    shown = http.get(f"{API}/probes/{probe.id}").json()
+    assert (shown["target"], shown["own_day"]) == ("node-8", True)
+    assert shown["faults"] == [{"kind": "no-gpu", "message": "no card is free", "advice": "wait", "node": "node-7"}]
+    seen = shown["outcome"]
+    assert seen["signature"] == {
+        "kind": "python",
+        "type": "RuntimeError",
+        "message": "boom",
+        "frames": [{"file": "vllm/a.py", "function": "f"}],
+        "line": 7,
+        "said": "E boom",
+    }
+    assert seen["signs"] == [{"rule": "no-memory", "said": "CUDA out of memory", "line": 3}]
+    assert seen["told"] == {"verdict": "bad", "reason": "wrong answer"}
+    assert (seen["samples"], seen["replaced"]["by"]) == ([1.5, 2.5], "pip install vllm")
+    assert (seen["control"]["exit_status"], seen["control"]["signature"]["type"]) == (0, "ValueError")
+    assert seen["control"]["control"] is None
+
+
+def test_a_node_tells_its_gpus_and_why_it_is_out(http: httpx.Client, flow: FakeFlow) -> None:
+    gpu = Gpu(0, "NVIDIA H100", "nvidia-h100", 80 << 30)
+    flow.machines = (replace(flow.machines[0], gpus=(gpu,), out="NVLink error"), *flow.machines[1:])
+    (node,) = http.get(f"{API}/nodes").json()["items"]
+    assert node["gpus"] == [{"index": 0, "model": "NVIDIA H100", "gpu_class": "nvidia-h100", "memory_bytes": 80 << 30}]
+    assert node["out"] == "NVLink error"
+    back = http.post(f"{API}/nodes/node-1/return")
+    assert (back.status_code, back.json()["out"]) == (200, "")
+    assert http.get(f"{API}/nodes").json()["items"][0]["out"] == ""
+    assert http.post(f"{API}/nodes/elsewhere/return").status_code == 404
+
+
+def test_judging_again_answers_the_probes_whose_verdict_changed(http: httpx.Client, flow: FakeFlow, found: str) -> None:
+    path = f"{API}/bisections/{found}/judge"
+    assert http.post(path).json() == {"items": []}
+    flow.judged_again = (flow.probe(f"{found}.2"),)
+    assert [probe["id"] for probe in http.post(path).json()["items"]] == [f"{found}.2"]
+    assert http.post(f"{API}/bisections/unknown/judge").status_code == 404

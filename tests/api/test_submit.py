@@ -331,3 +331,50 @@ def test_a_body_over_a_mebibyte_is_refused(http: httpx.Client) -> None:
 def test_a_body_that_does_not_tell_its_length_is_counted_as_it_comes(http: httpx.Client) -> None:
     pieces = (b"#" * 65536 for _ in range(17))
     refused(http.post(PATH, content=pieces, headers=AS_YAML), 413)
+
+
+PASTED = "pip install vllm==0.9\nvllm serve m &\nsleep 99\nvllm bench serve\n"
+BUILT = {**MINIMAL, "repo": "https://git.example.org/x/vllm.git", "build": "make wheel", "script": PASTED}
+
+
+def test_a_request_can_be_seen_before_anything_is_begun(http: httpx.Client, flow: FakeFlow) -> None:
+    seen = http.post("/api/v1/requests", json=BUILT)
+    assert seen.status_code == 200
+    shown = seen.json()
+    assert (shown["script"], shown["check"]) == (None, "vllm bench serve\n")
+    assert shown["serve"] == {
+        "command": "vllm serve m",
+        "ready_http": "/health",
+        "ready_log": None,
+        "within_s": 1200.0,
+        "port": 8000,
+    }
+    assert len(shown["notes"]) == 3 and "`sleep 99`" in shown["notes"][2]
+    assert not flow.bisections()
+    made = http.post(PATH, json=BUILT).json()
+    assert http.get(made["links"]["self"]).json()["request"] == shown
+    assert made["notes"] == shown["notes"]
+
+
+def test_what_cannot_be_used_is_refused_before_anything_is_begun_too(http: httpx.Client) -> None:
+    problem = refused(http.post("/api/v1/requests", json={**MINIMAL, "width": 0}))
+    assert (problem["field"], problem["instance"]) == ("width", "/api/v1/requests")
+    refused(http.post("/api/v1/requests", content=b"x", headers={"content-type": "text/plain"}), 415)
+
+
+def test_all_that_was_asked_for_is_shown(http: httpx.Client) -> None:
+    shown = http.post("/api/v1/requests", content=YAML, headers=AS_YAML).json()
+    assert shown["control"]["serve"]["command"] == "tinyserve serve --num_speculative_tokens 3"
+    assert shown["control"]["check"] == shown["check"]
+    assert (shown["other_failures"], shown["secrets"], shown["model_cache"]) == ("bad", ["HF_TOKEN"], "none")
+    assert shown["resources"] == {
+        "gpus": 4,
+        "gpu": "H800|H100",
+        "shm_bytes": 16 << 30,
+        "memory_bytes": 64 << 30,
+        "cpus": 0.5,
+        "pids": 4096,
+    }
+    measured = {**MINIMAL, "metric": {"pattern": "([0-9]+) tok", "better": "higher"}, "resources": {"gpus": 0}}
+    shown = http.post("/api/v1/requests", json=measured).json()
+    assert shown["metric"] == {"pattern": "([0-9]+) tok", "json_path": None, "better": "higher"}

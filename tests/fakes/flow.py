@@ -66,7 +66,7 @@ class FakeFlow:
         request = self.draft(submission)
         id = f"{len(self.kept):02d}" + hashlib.sha1(str(len(self.kept)).encode()).hexdigest()[:8]
         now = datetime.now(UTC)
-        self.kept[id] = Bisection(id, BisectionState.QUEUED, request, submitter, now, now)
+        self.kept[id] = Bisection(id, BisectionState.QUEUED, request, submitter, now, now, notes=request.notes)
         made = self._note(id, "state", state="queued")
         self.then(id)
         return made
@@ -156,7 +156,8 @@ class FakeFlow:
     def look_up(self, id: str, candidates: int, *, notes: tuple[str, ...] = ()) -> None:
         """The commits 0 (good) to `candidates` (bad) are known, and the ends come next."""
         self.history.update({sha(index): commit(index) for index in range(candidates + 1)})
-        known = {"good_shas": (sha(0),), "bad_sha": sha(candidates), "candidates": candidates, "notes": notes}
+        known = {"good_shas": (sha(0),), "bad_sha": sha(candidates), "candidates": candidates}
+        known["notes"] = (*self.kept[id].notes, *notes)
         self.change(id, "state", state=BisectionState.CHECKING_ENDS, candidates_left=candidates, **known)
 
     def search(self, id: str, left: int, expected: float) -> None:

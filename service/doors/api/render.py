@@ -34,12 +34,11 @@ def report(made: Report) -> views.ReportView:
         ends=views.Ends(good=_commits(made.good), bad=_commit(made.bad) if made.bad else None),
         answer=_answer(made),
         evidence=tuple(views.ProofView(commit=_commit(p.commit), probe=probe(p.probe)) for p in made.evidence),
-        notes=found.notes,
         probes_done=made.probes_done,
         probes_running=tuple(probe(running) for running in made.probes_running),
         wheels=views.WheelsView.model_validate(made.wheels),
         drift=tuple(views.DriftView.model_validate(one) for one in made.drift),
-        request=_request(found.request),
+        request=request(found.request),
     )
 
 
@@ -57,6 +56,8 @@ def probe(found: Probe) -> views.ProbeView:
         attempt=found.attempt,
         build=found.build_key,
         node=found.node,
+        target=found.target,
+        own_day=found.own_day,
         planned_at=found.planned_at,
         queued_at=found.queued_at,
         started_at=found.started_at,
@@ -118,6 +119,7 @@ def _bisection_fields(found: Bisection) -> dict[str, object]:
         "candidates_left": found.candidates_left,
         "expected_remaining": found.expected_probes,
         "first_bad": found.answer.shas if found.answer else (),
+        "notes": found.notes,
         "problem": _trouble(found.problem) if found.problem else None,
         "links": views.BisectionLinks(self=path, probes=f"{path}/probes", events=f"{path}/events"),
     }
@@ -154,12 +156,12 @@ def _probe_links(found: Probe) -> views.ProbeLinks:
     return views.ProbeLinks(self=path, log=f"{path}/log", bisection=bisection_path(found.bisection_id))
 
 
-def _request(request: Request) -> views.RequestView:
-    recipe, reproduction = request.recipe, request.reproduction
+def request(asked: Request) -> views.RequestView:
+    recipe, reproduction = asked.recipe, asked.reproduction
     return views.RequestView(
-        repo=without_password(request.repo),
-        good=request.good,
-        bad=request.bad,
+        repo=without_password(asked.repo),
+        good=asked.good,
+        bad=asked.bad,
         project=recipe.name,
         build=recipe.build_command,
         image=recipe.image,
@@ -169,12 +171,12 @@ def _request(request: Request) -> views.RequestView:
         serve=views.ServeView.model_validate(reproduction.serve) if reproduction.serve else None,
         check=reproduction.check,
         failure=reproduction.failure,
-        sandbox=request.sandbox,
-        width=request.width,
-        first_parent=request.first_parent,
-        flaky=request.flaky,
-        timeout_s=request.timeout_s,
-        hang="bad" if request.hang_is_bad else "skip",
+        sandbox=asked.sandbox,
+        width=asked.width,
+        first_parent=asked.first_parent,
+        flaky=asked.flaky,
+        timeout_s=asked.timeout_s,
+        hang="bad" if asked.hang_is_bad else "skip",
         package=recipe.package,
         wheel_paths=recipe.wheel_paths,
         native_paths=recipe.native_paths,
@@ -182,5 +184,12 @@ def _request(request: Request) -> views.RequestView:
         wheel_indexes=tuple(without_password(index) for index in recipe.wheel_indexes),
         deps=views.DepsView.model_validate(recipe.deps),
         fixups=tuple(views.FixupView.model_validate(fixup) for fixup in recipe.fixups),
-        failure_in=request.failure_in,
+        failure_in=asked.failure_in,
+        control=views.ReproductionView.model_validate(asked.control) if asked.control else None,
+        other_failures=asked.other_failures,
+        metric=views.MetricView.model_validate(asked.metric) if asked.metric else None,
+        resources=views.ResourcesView.model_validate(recipe.resources),
+        secrets=recipe.secrets,
+        model_cache=recipe.model_cache,
+        notes=asked.notes,
     )

@@ -36,6 +36,7 @@ FlowOf = Annotated[Flow, Depends(_flow)]
 BisectionId = Annotated[str, Path(pattern=r"^[0-9A-Za-z_-]{1,64}$", description="Id of a bisection.")]
 ProbeId = Annotated[str, Path(pattern=r"^[0-9A-Za-z_-]{1,64}\.[0-9]{1,9}$", description="Id of a probe.")]
 BuildKey = Annotated[str, Path(pattern=r"^[0-9A-Za-z_-]{1,128}$", description="Key of a build.")]
+NodeName = Annotated[str, Path(pattern=r"^[^\x00-\x1f/]{1,253}$", description="Name of a node.")]
 ProbeNumber = Annotated[int, Path(ge=1, le=999_999_999)]
 Limit = Annotated[int, Query(ge=1, le=200, description="How many at most.")]
 Follow = Annotated[bool, Query(description="As it is written: what comes, for as long as it runs, or waits to run.")]
@@ -65,6 +66,21 @@ def submit(request: Request, answer: Response, flow: FlowOf, sent: Annotated[Any
     made = flow.submit(submission(parse(body, media_type)), _who(request))
     answer.headers["Location"] = render.bisection_path(made.id)
     return render.bisection(made)
+
+
+@router.post(
+    "/requests",
+    operation_id="complete",
+    summary="See what a request comes to, and begin nothing",
+    description="Takes what starting a bisection takes and refuses the same. `notes` tells what was done to a pasted "
+    "script.",
+    response_model=views.RequestView,
+    responses=responses(413, 415, 422),
+    openapi_extra=request_body(),
+)
+def complete(flow: FlowOf, sent: Annotated[Any, Depends(_sent)]) -> Any:
+    body, media_type = sent
+    return render.request(flow.draft(submission(parse(body, media_type))))
 
 
 @router.get(
@@ -103,6 +119,19 @@ def get_bisection(id: BisectionId, flow: FlowOf) -> Any:
 )
 def cancel_bisection(id: BisectionId, request: Request, flow: FlowOf) -> Any:
     return render.bisection(flow.cancel(id, _who(request)))
+
+
+@router.post(
+    "/bisections/{id}/judge",
+    operation_id="judgeAgain",
+    summary="Judge again by what is kept",
+    description="Derives all verdicts anew from the facts of the runs, as after a change of the rules, and answers the "
+    "probes whose verdict changed. Nothing is run for that; a bisection whose answer does not stand any more goes on.",
+    response_model=views.ProbeList,
+    responses=responses(404, 422),
+)
+def judge_again(id: BisectionId, flow: FlowOf) -> Any:
+    return {"items": [render.probe(each) for each in flow.judge_again(id)]}
 
 
 @router.get(
@@ -192,6 +221,18 @@ def get_build_log(key: BuildKey, flow: FlowOf, follow: Follow = False) -> Respon
 )
 def list_nodes(flow: FlowOf) -> Any:
     return {"items": [render.node(each) for each in flow.nodes()]}
+
+
+@router.post(
+    "/nodes/{name}/return",
+    operation_id="returnNode",
+    summary="Give a node that was taken out probes again",
+    description="A node is taken out when its hardware fails; `out` says why. One that is in stays so.",
+    response_model=views.NodeView,
+    responses=responses(404, 422),
+)
+def return_node(name: NodeName, flow: FlowOf) -> Any:
+    return render.node(flow.bring_back(name))
 
 
 def _log(found: LogStream) -> Response:

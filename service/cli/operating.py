@@ -1,0 +1,74 @@
+"""Commands of an operator: the nodes, and verdicts derived anew."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from service.cli import screen, tell
+from service.cli.options import DEFAULT_URL, Id, Json, Url
+from service.cli.show import probe_table
+from service.client import Client
+from service.domain.size import told
+from service.doors.api.views import NodeView
+
+Return = Annotated[str | None, typer.Option("--return", metavar="NAME", help="Give a node that was taken out probes.")]
+
+
+def nodes(back: Return = None, as_json: Json = False, url: Url = DEFAULT_URL) -> None:
+    """List the machines that build and run, their GPUs, and why one was taken out."""
+    with Client(url) as client:
+        found = (client.return_node(back),) if back is not None else client.nodes()
+    if as_json:
+        tell.as_program(tell.data(found[0]) if back is not None else [tell.data(node) for node in found])
+        return
+    out = screen.console()
+    if back is not None:
+        out.print(Text(f"{screen.clean(found[0].name)} gets probes again."), soft_wrap=True)
+    elif found:
+        screen.put(out, _table(found))
+    else:
+        screen.console(stderr=True).print("No node has reported yet; docs/worker.md tells how to add one.")
+
+
+def judge(id: Id, as_json: Json = False, url: Url = DEFAULT_URL) -> None:
+    """Judge the runs of a bisection again by today's rules, without running anything for it."""
+    with Client(url) as client:
+        found = client.find(id)
+        changed = client.judge_again(found)
+    if as_json:
+        tell.as_program([tell.data(probe) for probe in changed])
+        return
+    out = screen.console()
+    if not changed:
+        out.print(f"No verdict of {found} has changed.")
+        return
+    out.print(f"{screen.count(len(changed), 'verdict')} of {found} changed; it goes on if its answer does not stand.")
+    screen.put(out, probe_table(changed))
+
+
+def _table(found: Sequence[NodeView]) -> Table:
+    table = screen.columns("NODE", "STATE", "SEEN", "SLOTS", "ROLES", "GPUS", "TAKEN OUT")
+    for node in found:
+        state = screen.styled("fault" if node.out else node.state)
+        state.plain = "out" if node.out else node.state
+        roles, seen = ", ".join(node.roles), screen.ago(node.seen_at)
+        table.add_row(
+            screen.clean(node.name), state, seen, str(node.slots), roles, _gpus(node), screen.first_line(node.out)
+        )
+    return table
+
+
+def _gpus(node: NodeView) -> str:
+    """Those that are alike counted: "8 × NVIDIA H100 80GB HBM3, 79 GiB"."""
+    alike = Counter((gpu.model, gpu.memory_bytes) for gpu in node.gpus)
+    return "; ".join(f"{count} × {screen.clean(model)}, {_memory(size)}" for (model, size), count in alike.items())
+
+
+def _memory(size: int) -> str:
+    return told(size >> 30 << 30) if size >= 1 << 30 else told(size)
