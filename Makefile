@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 COMPILER := $(if $(shell command -v cc),,.venv/compiler/cc)
 
-.PHONY: demo test lint format lock bench bench-builds bench-logs bench-search setup clean
+.PHONY: demo test test-gpu lint format lock bench bench-builds bench-logs bench-search setup clean
 
 setup: $(READY)
 
@@ -32,6 +32,10 @@ demo: $(READY) $(COMPILER)
 
 test: $(READY)
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(ARGS)
+
+# For a machine with a GPU; says so where there is none.
+test-gpu: $(READY)
+	@$(BIN)/python -m tests.gpu
 
 lint: $(READY)
 	$(BIN)/ruff check .
