@@ -215,7 +215,7 @@ class Flow:
     def node(self, node: Node, booted: bool, adopted: frozenset[tuple[str, str, int]] = frozenset()) -> None:
         """`adopted`: kind, id and attempt of what it goes on with after a restart."""
         with self.ports.bisections.transaction() as tx:
-            tx.save_node(replace(node, out=nodes.why_out(tx, node.name)))
+            nodes.beat(tx, node)
             left = sweep.running_on(tx, node.name) if booted else ()
             left = tuple(ticket for ticket in left if (ticket.kind, ticket.id, ticket.attempt) not in adopted)
         touched: set[str] = set()

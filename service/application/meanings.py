@@ -37,6 +37,7 @@ class Meaning:
 
 _E, _L, _O, _H, _S = Means.ELSEWHERE, Means.LATER, Means.OUT, Means.HOPELESS, Means.SKIP
 
+#: Of several signs the first one here decides: NCCL cannot start either where shared memory is used up.
 MEANINGS: Mapping[str, Meaning] = {
     "gpu-broken": Meaning(
         _O, "a GPU or its link is broken", "look at the node's kernel log, then bring it back", anywhere=True
@@ -50,9 +51,10 @@ MEANINGS: Mapping[str, Meaning] = {
     "no-kernel-image": Meaning(
         _E, "there is no kernel image for this GPU", "name a fitting GPU by resources: {gpu: …}", commits=True
     ),
+    "disk-full": Meaning(_E, "no space left on the node", "free space on the node"),
+    "shm-full": Meaning(_S, "shared memory was used up", "give it more by resources: {shm: 16GiB}"),
     "nccl-init": Meaning(_E, "NCCL could not start", "look at the node's links and interfaces", commits=True),
     "nccl-watchdog": Meaning(_E, "NCCL's watchdog ended a collective operation", "look at the node", commits=True),
-    "disk-full": Meaning(_E, "no space left on the node", "free space on the node"),
     "engine-down": Meaning(_E, "the container engine did not answer", "start the container engine of that node"),
     "dns": Meaning(_E, "a name could not be resolved", "look at the node's resolver, or allow the run a network"),
     "clock": Meaning(_E, "the node's clock is wrong", "set the node's clock"),
@@ -64,7 +66,6 @@ MEANINGS: Mapping[str, Meaning] = {
         _H, "the model is gated or its token is missing", "get access, and give it by secrets: [HF_TOKEN]"
     ),
     "model-missing": Meaning(_H, "there is no such model", "correct the model's name or revision"),
-    "shm-full": Meaning(_S, "shared memory was used up", "give it more by resources: {shm: 16GiB}"),
     "killed-by-oom": Meaning(
         _S, "a process was killed for want of memory", "give it more by resources: {memory: …}", anywhere=True
     ),

@@ -19,9 +19,10 @@ from service.domain.recipe import Resources
 SILENT = timedelta(seconds=60)
 
 
-def why_out(tx: Transaction, name: str) -> str:
-    """Empty for a node that is in, or not known."""
-    return next((node.out for node in tx.nodes() if node.name == name), "")
+def beat(tx: Transaction, node: Node) -> None:
+    """Keeps what a node says of itself, which says nothing of whether it was taken out."""
+    known = tx.node(node.name, lock=True)
+    tx.save_node(replace(node, out=known.out if known is not None else ""))
 
 
 def alive(nodes: Collection[Node], now: datetime) -> tuple[Node, ...]:
@@ -72,15 +73,15 @@ def another(tx: Transaction, probe: Probe, faults: Sequence[Fault], now: datetim
 
 def take_out(tx: Transaction, name: str, why: str, now: datetime) -> None:
     """It gets no probe any more, until an operator brings it back."""
-    for node in tx.nodes():
-        if node.name == name and not node.out:
-            tx.save_node(replace(node, out=why))
-            tx.post(Message("node", f"node:{name}:out:{now.isoformat()}", {"node": name, "out": True}), now)
+    node = tx.node(name, lock=True)
+    if node is not None and not node.out:
+        tx.save_node(replace(node, out=why))
+        tx.post(Message("node", f"node:{name}:out:{now.isoformat()}", {"node": name, "out": True}), now)
 
 
 def bring_back(tx: Transaction, name: str, now: datetime) -> Node:
     """Errors: NotFound."""
-    found = next((node for node in tx.nodes() if node.name == name), None)
+    found = tx.node(name, lock=True)
     if found is None:
         known = ", ".join(sorted(node.name for node in tx.nodes())) or "none"
         raise NotFound(f"there is no node {name!r}", value=name, advice=f"known are: {known}")

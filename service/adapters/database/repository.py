@@ -164,6 +164,11 @@ class SqlTransaction:
     def save_node(self, node: Node) -> None:
         self._replace(NODES, "name", node)
 
+    def node(self, name: str, *, lock: bool = False) -> Node | None:
+        query = select(NODES).where(NODES.c.name == name)
+        row = self._rows(query.with_for_update() if lock else query).first()
+        return from_row(Node, row) if row is not None else None
+
     def nodes(self) -> tuple[Node, ...]:
         return tuple(from_row(Node, row) for row in self._rows(select(NODES).order_by(NODES.c.name)))
 
