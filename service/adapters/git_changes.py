@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import re
 from collections import OrderedDict
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -20,7 +20,7 @@ from service.adapters.git_mirror import full
 from service.search.priors import Change, words_of
 
 #: Of so many commits the diffs are read, of more the paths alone.
-TEXTS = 2000
+TEXTS = 4000
 #: Bytes kept of one commit's diff, and bytes and seconds after which no more of all diffs are read.
 COMMIT_BYTES, ALL_BYTES, ALL_S = 256 * 1024, 256 * 1024 * 1024, 20.0
 #: Paths kept of one commit: one that touches more says nothing about any of them.
@@ -89,7 +89,8 @@ class Changes:
 
     def _texts(self, mirror: Path, given: bytes, words: frozenset[str]) -> dict[str, Change] | None:
         """None when it was too much."""
-        records = Records(self._all_bytes)
+        found: dict[str, Change] = {}
+        records = Records(lambda record: _put(found, _change(record, words)), self._all_bytes)
         options = ("--numstat", "--patch", "--unified=0", "--find-renames")
         settings = ("-c", f"core.attributesFile={self._attributes}", "-c", f"core.bigFileThreshold={FILE_BYTES}")
         read = partial(self._git, *settings, *_log(*options), mirror=mirror, stdin=given)
@@ -97,27 +98,30 @@ class Changes:
         if records.full or "Timeout: the command" in output.errors:
             return None
         checked(output)
-        return {change.sha: change for change in (_change(record, words) for record in records.all())}
+        records.end()
+        return found
 
     def _paths(self, mirror: Path, given: bytes, words: frozenset[str]) -> dict[str, Change]:
-        output = checked(self._git(*_log("--name-only", "--no-renames"), mirror=mirror, stdin=given))
-        records = Records()
-        records.write(output.out)
-        return {change.sha: change for change in (_named(record, words) for record in records.all())}
+        found: dict[str, Change] = {}
+        records = Records(lambda record: _put(found, _named(record, words)))
+        checked(self._git(*_log("--name-only", "--no-renames"), mirror=mirror, stdin=given, into=records))
+        records.end()
+        return found
 
 
 class Records(io.BytesIO):
-    """Takes git's output piece by piece and keeps the beginning of each commit's part, up to `most` bytes of all.
+    """Takes git's output piece by piece and gives the beginning of each commit's part on, until all of them together
+    are more than `most` bytes.
 
     A path that looks like the beginning of a part cuts its own commit short, and no more.
     """
 
-    def __init__(self, most: int | None = None) -> None:
+    def __init__(self, take: Callable[[bytes], None], most: int | None = None) -> None:
         super().__init__()
+        self._take = take
         self._most = most
         self.full = False
         self._bytes = 0
-        self._done: list[bytes] = []
         self._head = b""
         self._rest = b"\n"
 
@@ -127,14 +131,23 @@ class Records(io.BytesIO):
         if not self.full:
             *whole, self._rest = _BEGIN.split(self._rest + piece)
             for part in whole:
-                self._done.append((self._head + part)[:COMMIT_BYTES])
+                self._give(self._head + part)
                 self._head = b""
             self._head = (self._head + self._rest[:-_LONGEST])[:COMMIT_BYTES]
             self._rest = self._rest[-_LONGEST:]
         return len(piece)
 
-    def all(self) -> Iterator[bytes]:
-        yield from (part for part in (*self._done, self._head + self._rest) if b"\x02" in part)
+    def end(self) -> None:
+        """Nothing more will come."""
+        self._give(self._head + self._rest)
+
+    def _give(self, part: bytes) -> None:
+        if b"\x02" in part:
+            self._take(part[:COMMIT_BYTES])
+
+
+def _put(found: dict[str, Change], change: Change) -> None:
+    found[change.sha] = change
 
 
 def _log(*options: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 
 from service.application.ports import History
 from service.domain.bisection import Bisection, FailureIn, Request, ResolvedFixup
@@ -36,6 +37,8 @@ PARSED_BYTES, PARSED_DOTS = 64 * 1024, 200
 #: In a longer range, nobody looks first where a failure points: to read what so many commits changed takes longer than
 #: the probes that it saves.
 MOST_LED = 20_000
+#: Remembered, as what commits changed never changes: every step of a bisection asks for the same one.
+LEADS_KEPT = 32
 _NAMED = re.compile(r"[\w-][\w./-]*[./][\w./-]*")
 
 
@@ -80,6 +83,7 @@ def scope_of(history: History, bisection: Bisection, clues: Clues | None = None)
     return Scope(range_, _keys(history, bisection, shas), lead)
 
 
+@lru_cache(maxsize=LEADS_KEPT)
 def _lead(history: History, repo: str, range_: Range, clues: Clues | None) -> Lead:
     if clues is None or len(range_) > MOST_LED:
         return Lead(clues)

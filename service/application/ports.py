@@ -131,6 +131,9 @@ class Bisections(Protocol):
 class History(Protocol):
     """Repositories as local mirrors. Every SHA that comes out is full."""
 
+    def __hash__(self) -> int:
+        """What it says of commits never changes, so that it may be remembered by whose answer it is."""
+
     def check(self, repo: str) -> None:
         """Whether such a repository may be read at all, without reading it. Errors: RepositoryUnavailable."""
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.adapters.git_changes import COMMIT_BYTES, FILE_BYTES, PATHS, Changes, Records
+from service.adapters.git_changes import COMMIT_BYTES, FILE_BYTES, PATHS, TEXTS, Changes, Records
 from service.adapters.git_command import GitCommand, MirrorFailed
 from service.adapters.git_history import GitHistory
 from service.search.priors import Change, words_of
@@ -126,7 +126,9 @@ def test_a_commit_that_touches_everything_keeps_so_many_paths(history, tmp_path:
 
 
 def test_of_thousands_of_commits_the_paths_and_subjects_are_read(history, tmp_path: Path) -> None:
-    commits = [NewCommit("capture" if n % 7 else "other", files={f"f{n % 50}": f"tokens {n}"}) for n in range(2001)]
+    commits = [
+        NewCommit("capture" if n % 7 else "other", files={f"f{n % 50}": f"tokens {n}"}) for n in range(TEXTS + 1)
+    ]
     shas = build_repository(tmp_path / "source", commits)
     found = history.changes(f"{tmp_path}/source", shas, WORDS)
     assert list(found) == list(shas)
@@ -169,10 +171,13 @@ PIECES = st.lists(st.sampled_from([b"\n", b"\0", b"\x01", b"\x02", b"a" * 40, b"
 @given(st.lists(PIECES, min_size=1, max_size=4), st.lists(st.integers(1, 50), max_size=20))
 def test_however_the_output_comes_in_pieces_the_records_are_the_same(parts: list[list[bytes]], cuts: list[int]) -> None:
     stream = b"\n".join(b"\x01" + b"%040d" % number + b"\x02" + b"".join(part) for number, part in enumerate(parts))
-    whole, cut = Records(), Records()
-    whole.write(stream)
-    for size in cuts:
-        cut.write(stream[:size])
-        stream = stream[size:]
-    cut.write(stream)
-    assert list(cut.all()) == list(whole.all())
+    whole: list[bytes] = []
+    pieces: list[bytes] = []
+    for found, sizes in ((whole, []), (pieces, cuts)):
+        records, rest = Records(found.append), stream
+        for size in (*sizes, len(stream)):
+            records.write(rest[:size])
+            rest = rest[size:]
+        records.end()
+    assert len(whole) >= len(parts)
+    assert pieces == whole
