@@ -132,7 +132,8 @@ def _wants_a_trial(bisection: Bisection, end: Wanted, probes: Sequence[Probe]) -
     trials = [p for p in probes if (p.sha, p.purpose) == (end.sha, end.purpose) and p.state is not ProbeState.CANCELLED]
     if trials and (numbers := _numbers(bisection, probes)) is not None:
         undecided = all(probe.state is ProbeState.JUDGED and probe.verdict is None for probe in trials)
-        return undecided and numbers.ends.verdict == "unsure"
+        hopeless = any(p.purpose in _EXPECTED and p.verdict is Verdict.SKIP for p in probes)
+        return undecided and not hopeless and numbers.ends.verdict == "unsure"
     if not trials or not bisection.request.flaky:
         return not trials
     settled = any(probe.verdict in (_EXPECTED[end.purpose], Verdict.SKIP) for probe in trials)
