@@ -39,7 +39,7 @@ from worker.errors import NodeFault
 from worker.live import Live
 from worker.node import Keeper, Key, Pulse, connect
 from worker.outgoing import Outgoing, Unreachable
-from worker.run.job import delete_leftovers
+from worker.run.job import delete_leftovers, forget_other_insides
 from worker.run.stop import STOPPED, Stop
 from worker.settings import Settings
 from worker.waking import Wake
@@ -251,6 +251,8 @@ def run(settings: Settings) -> int:
             watch_parent(settings.parent_fd)
         worker = Worker(settings)
         worker.adopt()
+        if not worker.adopted:
+            forget_other_insides(settings.work_dir)
         delete_leftovers(settings.work_dir / "trash")
         worker.pipeline.site.environments.tidy()
         return worker.start()

@@ -242,6 +242,20 @@ def test_a_log_line_can_say_that_a_server_is_ready(bench: Bench, wanted: str) ->
     assert (outcome.exit_status, outcome.ready) == (0, True)
 
 
+def test_a_check_that_waits_for_a_dead_server_is_not_waited_for(process_bench: Bench) -> None:
+    server = f"{SERVER} & until test -e go; do sleep 0.05; done; echo 'RuntimeError: lost'; exit 7"
+    outcome = process_bench.serve(server, check="touch go; sleep 600")
+    assert (outcome.exit_status, outcome.ended_in, outcome.timed_out) == (7, "check", False)
+    assert outcome.environment["server_ended"] == "exit status 7, signal None"
+    assert process_bench.text(outcome)[-1].startswith("firstbad: the server has died")
+
+
+def test_a_check_may_stop_its_server_and_go_on(process_bench: Bench) -> None:
+    check = "kill $(cat pid); while kill -0 $(cat pid) 2>/dev/null; do sleep 0.05; done; echo went on; exit 3"
+    outcome = process_bench.serve(f"echo $$ > pid; exec {SERVER}", check=check)
+    assert (outcome.exit_status, outcome.ended_in) == (3, "check")
+
+
 def test_a_servers_children_end_with_it(bench: Bench) -> None:
     marker = f"3600.{os.getpid()}3"
     outcome = bench.serve(f"trap '' TERM; sleep {marker} & setsid sleep {marker} & exec {SERVER}")

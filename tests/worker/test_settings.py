@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from worker.run.job import INSIDE, install_inside
+from worker.run.job import INSIDE, forget_other_insides, install_inside
 from worker.run.view import View, files_of, interpreter
 from worker.settings import Settings
 
@@ -97,3 +97,12 @@ def test_what_runs_inside_is_readable_for_all_and_compiled(tmp_path: Path) -> No
     files = [path for path in inside.rglob("*") if path.is_file()]
     assert {path.suffix for path in files} == {".py", ".pyc"}
     assert all(path.stat().st_mode & 0o004 for path in files)
+
+
+def test_copies_of_other_versions_are_forgotten_when_nothing_runs_in_them(tmp_path: Path) -> None:
+    inside = install_inside(tmp_path)
+    other = inside.with_name("of-another-version")
+    other.mkdir()
+    assert install_inside(tmp_path) == inside and other.exists()
+    forget_other_insides(tmp_path)
+    assert list(inside.parent.iterdir()) == [inside]

@@ -154,7 +154,7 @@ def _check(probe: Probe, run: Run) -> None:
     if run.exit_status == 0:
         return
     site, order = probe.site, probe.order
-    failed = outcome(site, run, Wanted(f"{order.probe}.{order.attempt}", "environment"))
+    failed = outcome(site, run, Wanted(f"{order.probe}.{order.attempt}", "environment", project=order.project))
     if run.ran.out_of_memory:
         raise NodeFault("out-of-memory", "installing dependencies was killed for memory", "Allow the run more memory.")
     if failed.timed_out:

@@ -36,7 +36,8 @@ class Lease:
 @contextlib.contextmanager
 def leased(site: Site, order: ProbeOrder, stop: Stop) -> Iterator[Lease]:
     """Errors: NodeFault, also when this node does not have such; Stopped."""
-    with site.gpus.lease(order.gpus, stop) as gpus:
+    wanted = order.gpus if order.gpus is not None and order.gpus.count > 0 else None
+    with site.gpus.lease(wanted, stop) as gpus:
         yield Lease(site.gpus, gpus)
 
 

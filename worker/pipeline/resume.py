@@ -34,6 +34,7 @@ class Resumed:
 
 def resumed(site: Site, job: Job, kept: Kept, left: Left, stop: Stop) -> Resumed:
     """Errors: NodeFault, Stopped."""
+    site.secrets_of(kept.order)  # its control will want them
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(site.environments.again(kept.environment)) if kept.environment else None
         lease = stack.enter_context(leased_again(site, kept.gpus, stop))

@@ -143,6 +143,14 @@ def install_inside(work_dir: Path) -> Path:
     return place
 
 
+def forget_other_insides(work_dir: Path) -> None:
+    """Removes the copies of other versions, when nothing that runs imports them any more."""
+    current = install_inside(work_dir)
+    for folder in current.parent.iterdir():
+        if folder.is_dir() and folder != current:
+            delete(folder)
+
+
 def identity(work_dir: Path) -> str:
     """The name of the worker of this folder, by which it finds what it left: no other worker has it."""
     path = work_dir / "id"

@@ -183,15 +183,20 @@ class Run:
             self.status[pid] = status
 
     def call(self, argv: list[str], cwd: str, voice: Voice | None = None) -> Status:
-        """Runs it to its end. `voice`: hears what it writes, which goes into the log too. Errors: TimedOut."""
+        """Runs it to its end. Errors: TimedOut."""
+        pid = self.begin(argv, cwd, voice)
+        self.wait(lambda: pid in self.status, self.deadline)
+        return split(self.status[pid])
+
+    def begin(self, argv: list[str], cwd: str, voice: Voice | None = None) -> int:
+        """Its process. `voice`: hears what it writes, which goes into the log too."""
         output = self.pipe(voice) if voice is not None else None
         pid = self.spawn(argv, cwd, output)
         if output is not None:
             os.close(output)
         import json  # noqa: F401 (the outcome will need it, and now there is time)
 
-        self.wait(lambda: pid in self.status, self.deadline)
-        return split(self.status[pid])
+        return pid
 
     def say(self, text: str) -> None:
         """In the log, after what was written so far."""

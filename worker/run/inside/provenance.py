@@ -2,8 +2,9 @@
 """Whether the package under test is still the one that was installed, and the one that an import would find.
 
 Of each file that RECORD names its size, time and number are kept: a look at 5,000 of them took 45 ms on two busy cores,
-twice a run, where hashing a wheel of a gigabyte takes seconds. Only what these do not agree about is hashed, against RECORD: the same wheel installed
-once more is no replacement. Compiled files are passed over, since every program writes them.
+twice a run, where hashing a wheel of a gigabyte takes seconds. Only what these do not agree about is hashed, against
+RECORD: the same wheel installed once more is no replacement. Compiled files are passed over, since every program
+writes them.
 """
 
 from __future__ import annotations

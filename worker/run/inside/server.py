@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 TERM_S = 10.0
 ANSWER_S = 5.0
+DONE = (0, None)
+#: What a check may take when its server has died, to say what is missing.
+LOST_S = 10.0
 
 
 def serve(run: Run, shell: list[str], cwd: str) -> Status:
@@ -40,12 +43,32 @@ def serve(run: Run, shell: list[str], cwd: str) -> Status:
     status: Status = (None, None)
     if run.order.get("check"):
         run.enter("check")
-        status = run.call([*shell, "-c", run.order["check"]], cwd, run.voice)
+        status = check(run, [*shell, "-c", run.order["check"]], cwd, server)
         if server in run.status:
             run.facts["server_ended"] = "exit status %s, signal %s" % split(run.status[server])
     run.leave()
     stop(run, server)
     return status
+
+
+def check(run: Run, argv: list[str], cwd: str, server: int) -> Status:
+    """Its exit status and signal; the server's, when that died of something and the check waits for it for ever.
+
+    Errors: TimedOut.
+    """
+    pid = run.begin(argv, cwd, run.voice)
+    run.wait(lambda: pid in run.status or died(run, server), run.deadline)
+    if run.wait(lambda: pid in run.status, time.monotonic() + LOST_S if died(run, server) else run.deadline):
+        return split(run.status[pid])
+    run.say("the server has died, and the check did not end within %d s after it" % LOST_S)
+    kill(pid, signal.SIGKILL, group=True)
+    return split(run.status[server])
+
+
+def died(run: Run, server: int) -> bool:
+    """Neither on its own account nor because the check told it to."""
+    status = split(run.status[server]) if server in run.status else DONE
+    return status not in (DONE, (None, signal.SIGTERM), (128 + signal.SIGTERM, None))
 
 
 def listening(port: int) -> bool:
