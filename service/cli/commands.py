@@ -17,7 +17,7 @@ from rich.padding import Padding
 from rich.text import Text
 from typer.core import TyperGroup
 
-from service.cli import asked, operating, requests, screen, status, tell
+from service.cli import asked, isolation, operating, requests, screen, status, tell
 from service.cli.options import DEFAULT_URL, Id, Json, Url
 from service.cli.show import bisections, show
 from service.cli.status import CommandError, Status
@@ -155,6 +155,9 @@ def submit(
         for note in made.notes:
             out.print(Text(f"note: {screen.clean(note)}"), soft_wrap=True)
         with tell.interruptible(made.id):
+            asked_for = client.bisection(made.id).request
+            for note in isolation.told(client.nodes(), asked_for.sandbox, online=asked_for.network != "none"):
+                out.print(Text(f"note: {note}"), soft_wrap=True)
             if watch:
                 tell.to_the_end(client, made.id, as_json, told=made.notes)
             tell.accepted(client, made.id, wait_s, as_json)

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from service.cli import screen, tell
+from service.cli import isolation, screen, tell
 from service.cli.options import DEFAULT_URL, Id, Json, Url
 from service.cli.show import probe_table
 from service.client import Client
@@ -32,6 +32,8 @@ def nodes(back: Return = None, as_json: Json = False, url: Url = DEFAULT_URL) ->
         out.print(Text(f"{screen.clean(found[0].name)} gets probes again."), soft_wrap=True)
     elif found:
         screen.put(out, _table(found))
+        for line in (*isolation.told(found, "docker"), *isolation.told(found, "process"), *isolation.broken(found)):
+            out.print(Text(f"note: {line}"), soft_wrap=True)
     else:
         screen.console(stderr=True).print("No node has reported yet; docs/worker.md tells how to add one.")
 
