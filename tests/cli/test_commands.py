@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from service.cli.commands import up
-from service.domain.bisection import Answer, Origin, Problem
-from service.domain.evidence import Phase, Verdict
+from service.domain.bisection import Answer, Gpu, Origin, Problem
+from service.domain.evidence import Fault, Phase, Signature, Verdict
 from service.domain.lifecycle import BisectionState, BuildState
 from service.settings import Settings
 from tests.api.requests import SUBMISSION
@@ -215,11 +215,58 @@ def test_cancelling_says_so(terminal: Terminal, flow: FakeFlow) -> None:
     assert (again.status, len(again.err.splitlines())) == (2, 2)
 
 
+def test_probes_are_shown_with_the_line_that_failed_and_the_faults_of_nodes(terminal: Terminal, flow: FakeFlow) -> None:
+    id = ended(flow, BisectionState.FOUND)
+    probe = flow.probe(f"{id}.4")
+    assert probe.outcome is not None
+    signature = Signature("python", "ValueError", "x", line=12, said="(Worker pid=7) ValueError: x\x1b[31m")
+    faults = (Fault("no-gpu", "no card is free", node="node-7"), Fault("lost", "the lease ran out"))
+    flow.tried[probe.id] = replace(probe, outcome=replace(probe.outcome, signature=signature), faults=faults)
+    lines = [line.strip() for line in terminal.run("show", id, "--probes").out.splitlines()]
+    assert lines[-3:] == [
+        "line 12: (Worker pid=7) ValueError: x\N{REPLACEMENT CHARACTER}[31m",
+        "fault on node-7: no card is free",
+        "fault: the lease ran out",
+    ]
+
+
+def test_nodes_are_listed_with_their_gpus_and_why_one_is_out(terminal: Terminal, flow: FakeFlow) -> None:
+    gpus = tuple(Gpu(index, "NVIDIA H100", "nvidia-h100", 85_520_809_984) for index in range(8))
+    (node,) = flow.machines
+    flow.machines = (node, replace(node, name="node-2", gpus=gpus, out="NVLink error\nmore"))
+    out = terminal.run("nodes").out.splitlines()
+    assert [line.split()[:2] for line in out] == [["NODE", "STATE"], ["node-1", "alive"], ["node-2", "out"]]
+    assert out[2].endswith("8 × NVIDIA H100, 79 GiB  NVLink error")
+    assert [one["name"] for one in json.loads(terminal.run("nodes", "--json").out)] == ["node-1", "node-2"]
+    flow.machines = ()
+    assert terminal.run("nodes").err.startswith("No node has reported yet")
+
+
+def test_a_node_that_was_taken_out_is_brought_back_by_its_name(terminal: Terminal, flow: FakeFlow) -> None:
+    flow.machines = (replace(flow.machines[0], out="NVLink error"),)
+    done = terminal.run("nodes", "--return", "node-1")
+    assert (done.status, done.out) == (0, "node-1 gets probes again.\n")
+    assert flow.machines[0].out == ""
+    assert json.loads(terminal.run("nodes", "--return", "node-1", "--json").out)["name"] == "node-1"
+    unknown = terminal.run("nodes", "--return", "node-9")
+    assert (unknown.status, unknown.err.splitlines()[0]) == (2, "firstbad: there is no node 'node-9'")
+
+
+def test_judging_again_tells_the_verdicts_that_changed(terminal: Terminal, flow: FakeFlow) -> None:
+    id = ended(flow, BisectionState.FOUND)
+    assert terminal.run("judge", id[:4]).out == f"No verdict of {id} has changed.\n"
+    flow.judged_again = (flow.probe(f"{id}.2"),)
+    lines = terminal.run("judge", id).out.splitlines()
+    assert lines[0] == f"1 verdict of {id} changed; it goes on if its answer does not stand."
+    assert lines[2].split()[:3] == [f"{id}.2", sha(0)[:10], "good"]
+    assert [one["id"] for one in json.loads(terminal.run("judge", id, "--json").out)] == [f"{id}.2"]
+
+
 def test_every_command_has_help_and_the_exit_statuses_are_told(terminal: Terminal) -> None:
     helped = terminal.run("--help")
     assert helped.status == 0
     assert "130 interrupted" in helped.out
-    for command in ("up", "submit", "watch", "show", "list", "logs", "cancel"):
+    for command in ("up", "submit", "watch", "show", "list", "logs", "cancel", "nodes", "judge"):
         assert command in helped.out
         assert terminal.run(command, "--help").status == 0
 

@@ -172,3 +172,75 @@ def test_a_file_that_cannot_be_read_is_told_without_a_traceback(terminal: Termin
     assert (done.status, done.out) == (2, "")
     assert done.err.startswith("firstbad: ")
     assert "Traceback" not in done.err
+
+
+PASTED = """\
+repo: https://git.example.org/x/vllm.git
+good: v1
+bad: main
+build: make wheel
+secrets: [HF_TOKEN]
+env: {LEVEL: quiet}
+resources: {gpus: 4, gpu: H800|H100, shm: 16GiB}
+control: {replace: {"--n 2": "--n 3"}}
+failure: boom
+script: |
+  pip install vllm==0.9
+  vllm serve m --n 2 &
+  sleep 99
+  vllm bench serve
+"""
+
+
+def test_a_dry_run_prints_what_would_be_run_and_begins_nothing(terminal: Terminal, flow: FakeFlow) -> None:
+    done = terminal.run("submit", "-", "--dry-run", typed=PASTED.encode())
+    assert (done.status, done.err) == (0, "")
+    rows = dict(line.split("  ", 1) for line in done.out.splitlines()[2:] if not line.startswith("note"))
+    told = {name: said.strip() for name, said in rows.items()}
+    assert (told["serve"], told["check"]) == ("vllm serve m --n 2", "vllm bench serve")
+    assert told["ready"] == "when it answers /health on port 8000, within 20 min 0 s"
+    assert told["control serve"] == "vllm serve m --n 3"
+    assert "4 GPUs (H800|H100), 16 GiB of shared memory" in told["sandbox"]
+    assert (told["env"], told["secrets"]) == ("LEVEL", "HF_TOKEN")
+    assert told["failure"] == "only what prints 'boom'; another one is a skip"
+    assert [line.split("`")[1] for line in done.out.splitlines() if line.startswith("note")] == [
+        "vllm serve m --n 2",
+        "pip install vllm==0.9",
+        "sleep 99",
+    ]
+    assert not flow.bisections()
+
+
+def test_a_dry_run_for_programs_is_the_request(terminal: Terminal, flow: FakeFlow) -> None:
+    shown = json.loads(terminal.run("submit", "-", "--dry-run", "--json", typed=PASTED.encode()).out)
+    assert (shown["serve"]["command"], shown["check"]) == ("vllm serve m --n 2", "vllm bench serve\n")
+    assert not flow.bisections()
+    script = json.loads(
+        terminal.run("submit", "-", "--dry-run", "--json", "--set", "pasted=false", typed=REQUEST.encode()).out
+    )
+    assert (script["script"], script["notes"]) == ("false", [])
+
+
+def test_a_dry_run_of_a_metric_and_a_build_that_fails(terminal: Terminal) -> None:
+    measured = REQUEST + "metric: {pattern: '([0-9]+) tok', better: higher}\n"
+    assert (
+        "what '([0-9]+) tok' finds; higher is better"
+        in terminal.run("submit", "-", "--dry-run", typed=measured.encode()).out
+    )
+    built = REQUEST.replace('script: "false"', "failure_in: build\nbuild: make")
+    assert "of the build itself" in terminal.run("submit", "-", "--dry-run", typed=built.encode()).out
+
+
+def test_a_dry_run_refuses_what_a_run_would(terminal: Terminal) -> None:
+    done = terminal.run("submit", "-", "--dry-run", "--set", "width=0", typed=REQUEST.encode())
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("firstbad: width: ")
+
+
+def test_what_was_made_of_a_paste_is_told_once_before_it_is_watched(terminal: Terminal, flow: FakeFlow) -> None:
+    flow.then = lambda id: flow.find(id, 5)
+    done = terminal.run("submit", "-", "--watch", typed=PASTED.encode())
+    assert done.status == 0, done.err
+    lines = done.out.splitlines()
+    assert [line[:6] for line in lines[1:4]] == ["note: "] * 3
+    assert len([line for line in lines if line.startswith("note: ")]) == 3
