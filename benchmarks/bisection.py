@@ -1,7 +1,9 @@
 """`make bench`: a whole bisection on a running embedded service beside `git bisect run` of the same script.
 
 The script only looks at the tree, so that what is measured is everything else. The two take turns on the same
-machine; ratios are of pairs. Printed as well: the time from one verdict to the start of the next probe.
+machine; ratios are of pairs. Printed as well: the time from one verdict to the start of the next probe; and, as "led",
+the same bisection where the script prints what the example's server prints when it fails, so that the search knows where
+to look first.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from examples.demo import Service
 from examples.generate import Example, Options, generate
 from service.client import Client
 from service.doors.api.views import ProbeView
+from tests.observe.logs import text_of
 
 QUIET = {
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -52,18 +55,18 @@ def main() -> int:
 
 def _compare(client: Client, example: Example, script: str, folder: Path, pairs: int) -> int:
     git, ours = [], {width: [] for width in (1, 2)}
+    led: list[Run] = []
     _by_service(client, example, script, 1)
     for number in range(pairs):
         git.append(_by_git(example, script, folder / f"clone{number}"))
         for width, runs in ours.items():
             runs.append(_by_service(client, example, script, width))
+        led.append(_by_service(client, example, _telling(script), 1))
     print(f"git bisect run   : {_median(run.wall_s for run in git):.3f} s, {git[0].probes} probes, {pairs} runs")
-    for width, runs in ours.items():
+    for name, runs in {"width 1": ours[1], "width 2": ours[2], "led    ": led}.items():
         ratio = _median(mine.wall_s / theirs.wall_s for mine, theirs in zip(runs, git, strict=True))
         wall = _median(run.wall_s for run in runs)
-        print(
-            f"firstbad width {width} : {wall:.3f} s, {runs[0].probes} probes with both ends, {ratio:.2f} of git's time"
-        )
+        print(f"firstbad {name} : {wall:.3f} s, {runs[0].probes} probes with both ends, {ratio:.2f} of git's time")
     gaps = [gap for run in ours[1] for gap in run.gaps_s]
     print(f"verdict to start : {_median(gaps) * 1000:.1f} ms median, {max(gaps) * 1000:.1f} ms at most, width 1")
     return 0
@@ -80,6 +83,11 @@ def _script(example: Example) -> str:
             if len(line) > 12 and line in good and line not in bad:
                 return f"grep -qF -- {_quoted(line)} {file}\n"
     raise AssertionError("the first bad commit removed no line that tells good from bad")
+
+
+def _telling(script: str) -> str:
+    """The same, printing the log of the example's server when it fails."""
+    return f"{script.rstrip()} || {{ cat <<'LOG'\n{text_of('tinyserve.log').rstrip()}\nLOG\nexit 1; }}\n"
 
 
 def _by_git(example: Example, script: str, clone: Path) -> Run:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean, median
@@ -14,34 +14,31 @@ import numpy as np
 from scipy.optimize import brentq
 
 from benchmarks.search.histories import line
-from benchmarks.search.simulate import deterministic
+from benchmarks.search.simulate import convicted, deterministic
 from benchmarks.search.table import Row
-from examples.generate import Example, Options, generate
-from service.search import Range
-from service.search.priors import Change, Clues, weights, words_of
-
-#: What the example's failure prints, innermost frame first.
-EXAMPLE_CLUES = Clues(
-    files=("tinyserve/v1/attention/backends/linear_attn.py", "tinyserve/v1/worker/model_runner.py"),
-    outer=("tinyserve/v1/worker/worker.py",),
-    functions=("build_for_graph_capture", "_dummy_run", "_capture_graphs", "capture_model"),
-    words=tuple(
-        words_of(
-            "AssertionError: Linear attention supports graph capture of uniform decode batches only: "
-            "tokens cannot be queries of num_speculative_tokens speculative config method mtp"
-        )
-    ),
-)
+from examples.generate import Options, generate
+from examples.request import CHECK, SERVE
+from service.adapters.git_history import GitHistory
+from service.application.cases import Wanted
+from service.application.clues import clues_of
+from service.domain.bisection import Reproduction, Request, Serve
+from service.domain.evidence import Frame, Signature
+from service.domain.recipe import Recipe, SandboxKind
+from service.search import UNKNOWN, Evidence, Found, Range, Searching, conclusion, next_probes
+from service.search.priors import EVEN, Change, Clues, asked_words, weights, words_of
+from tests.observe.logs import found_in
 
 
 def rows(quick: bool, cases: Path | None) -> Iterator[Row]:
     yield _predictor(60 if quick else 1000)
-    yield _example(3 if quick else 15)
+    yield from _example(3 if quick else 15)
     for path in sorted(cases.glob("*.json")) if cases else ():
         yield _case(path)
     if cases is None:
         yield Row("traceback prior on real histories", "half of git's", "not run: give --cases DIR")
     yield from _misled(8 if quick else 1)
+    yield from _wide(24 if quick else 3)
+    yield from _flaky(4 if quick else 100)
 
 
 def ranks(n: int) -> np.ndarray:
@@ -96,45 +93,51 @@ def _best_tree(weights_: np.ndarray) -> float:
     return float(cost[0, n - 1])
 
 
-def _example(seeds: int) -> Row:
-    ours, plain = [], []
+def _example(seeds: int) -> Iterator[Row]:
+    """By the service's own reader of histories, with the clues that it takes from the log of the example's server."""
+    clues = example_clues()
+    ours, plain, misled, seconds = [], [], [], []
     for seed in range(seeds):
         with tempfile.TemporaryDirectory() as folder:
             example = generate(Path(folder) / "example", Options(seed=seed))
-            changes = _changes(example)
-        range_ = Range.of([change.sha for change in changes])
+            history = GitHistory(Path(folder) / "mirrors", allow_file=True)
+            repo = str(example.path)
+            history.refresh(repo)
+            range_ = history.range(repo, (example.good,), example.bad)
+            begun = time.perf_counter()
+            prior = weights(list(history.changes(repo, range_.shas, asked_words(clues)).values()), clues)
+            seconds.append(time.perf_counter() - begun)
         truth = range_.find(example.first_bad)
         assert truth is not None
-        ours.append(deterministic(range_, truth, prior=weights(changes, EXAMPLE_CLUES)).probes)
+        ours.append(deterministic(range_, truth, prior=prior).probes)
         plain.append(deterministic(range_, truth).probes)
-    return Row(
+        if seed == 0:
+            misled = [deterministic(range_, place, prior=prior).probes for place in range(len(range_))]
+    yield Row(
         f"traceback prior on the example repository, {seeds} seeds: probes, median",
         "half of git's",
-        f"{median(ours):g}, worst {max(ours)}",
+        f"{median(ours):g}, worst {max(ours)}; what its commits changed read in {median(seconds):.2f} s",
         f"as git: {median(plain):g}",
         median(ours) <= median(plain) / 2,
     )
+    yield Row(
+        "the same traceback, the first bad commit anywhere in turn, 249 positions: probes",
+        "worst 9",
+        f"worst {max(misled)}, mean {mean(misled):.2f}",
+        "as git: worst 8",
+        max(misled) <= 9,
+    )
 
 
-def _changes(example: Example) -> list[Change]:
-    """Parents first. Words are those of the subject, hunk headers and changed lines."""
-    found = []
-    form = ["--reverse", "--no-renames", "--format=%x00%H%x01%s%x01", f"{example.good}..{example.bad}"]
-    for numbers, texts in zip(
-        _log(example.path, "--numstat", *form), _log(example.path, "-p", "-U0", *form), strict=True
-    ):
-        sha, _, counts = numbers.split("\x01")
-        _, subject, diff = texts.split("\x01")
-        rows_ = [line.split("\t") for line in counts.splitlines() if line.count("\t") == 2]
-        paths = {path: sum(int(part) for part in parts if part.isdigit()) for *parts, path in rows_}
-        lines = [line for line in diff.splitlines() if not line.startswith(("diff ", "index ", "--- ", "+++ "))]
-        found.append(Change(sha, paths, words_of("\n".join([subject, *lines]))))
+def example_clues() -> Clues:
+    shown = found_in("tinyserve.log")
+    frames, outer = (tuple(Frame(one.file, one.function) for one in some) for some in (shown.frames, shown.outer))
+    signature = Signature(str(shown.kind), shown.type, shown.message, frames, outer, said=shown.said)
+    reproduction = Reproduction(serve=Serve(SERVE), check=CHECK)
+    request = Request("r", ("good",), "bad", reproduction, Recipe("source"), SandboxKind.PROCESS)
+    found = clues_of(request, Wanted(signature, "start"))
+    assert found is not None
     return found
-
-
-def _log(path: Path, *arguments: str) -> list[str]:
-    done = subprocess.run(["git", "-C", str(path), "log", *arguments], capture_output=True, check=True)
-    return done.stdout.decode(errors="replace").split("\0")[1:]
 
 
 def _case(path: Path) -> Row:
@@ -187,3 +190,63 @@ def _misled(step: int) -> Iterator[Row]:
         "as git: worst 8",
         worst <= 9,
     )
+
+
+def _wide(step: int) -> Iterator[Row]:
+    """Several workers: here nothing but the even share of the belief bounds what a prior may cost."""
+    range_ = line(249)
+    for width in (2, 4, 8):
+        plain = [deterministic(range_, truth, width) for truth in range(0, len(range_), step)]
+        random, done = np.random.default_rng(5), []
+        for believed in (1, 5, 19):
+            prior = _mixed(range_, random.choice(len(range_), believed, replace=False).tolist())
+            done += [deterministic(range_, truth, width, prior) for truth in range(0, len(range_), step)]
+        rounds, before = ([one.elapsed for one in some] for some in (done, plain))
+        yield Row(
+            f"N=249, {width} workers, prior pointed at the wrong commits, {len(done)} positions: rounds",
+            "",
+            f"worst {max(rounds):g}, mean {mean(rounds):.2f}",
+            f"without: worst {max(before):g}, mean {mean(before):.2f}",
+        )
+
+
+def _mixed(range_: Range, believed: list[int]) -> dict[str, float]:
+    """As `weights` mixes: an even share for every commit."""
+    prior = dict.fromkeys(range_.shas, EVEN / len(range_))
+    for place in believed:
+        prior[range_.shas[place]] += (1 - EVEN) / len(believed)
+    return prior
+
+
+def _flaky(seeds: int) -> Iterator[Row]:
+    """Why a flaky failure is searched without a prior. A prior for the choice alone: what it holds for settled is then
+    searched on without it, until the runs alone suffice."""
+    uses = {"none": (False, False), "for the choice": (True, False), "for the answer too": (True, True)}
+    for helps in (True, False):
+        told = []
+        for name, (choice, answer) in uses.items():
+            done = list(_flaky_searches(seeds, helps, choice, answer))
+            right = [one for _, one in done if one is not None]
+            told.append(f"{name}: {mean(runs for runs, _ in done):.1f} runs, {mean(right):.1%} right")
+        kind = "as good as the best published predictor" if helps else "pointed at three wrong commits"
+        yield Row(f"N=249, flaky (10 % and 30 %), a prior {kind}, {seeds} seeds", "", "; ".join(told))
+
+
+def _flaky_searches(seeds: int, helps: bool, choice: bool, answer: bool) -> Iterator[tuple[int, bool | None]]:
+    """Runs, and whether the answer is right; None where there were only odds."""
+    range_, chances = line(249), ranks(249)
+    for seed in range(seeds):
+        random = np.random.default_rng(seed)
+        order = random.permutation(len(range_))
+        if helps:
+            truth = int(order[random.choice(len(range_), p=chances)])
+            prior = {range_.shas[place]: float(share) for place, share in zip(order, chances, strict=True)}
+        else:
+            truth, prior = int(order[-1]), _mixed(range_, order[:3].tolist())
+        bad, evidence = convicted(range_, truth), Evidence()
+        while isinstance(said := conclusion(range_, evidence, prior if answer else None, UNKNOWN), Searching):
+            probes = next_probes(range_, evidence, prior if choice else None, noise=UNKNOWN)
+            sha = (probes or next_probes(range_, evidence, noise=UNKNOWN))[0]
+            fails = random.random() >= 0.3 if sha in bad else random.random() < 0.1
+            evidence = evidence.plus(sha, "bad" if fails else "good")
+        yield len(evidence), said.sha == range_.shas[truth] if isinstance(said, Found) else None
