@@ -64,21 +64,14 @@ def test_a_number_that_got_worse(service: Service, tmp_path: Path) -> None:
 
 
 def test_a_pasted_script_with_a_server_in_the_foreground_is_taken_apart(service: Service, tmp_path: Path) -> None:
-    document, shas = source(tmp_path, *({"ok" if n < 4 else "broken": "x"} for n in range(8)))
-    script = "\n".join(
-        (
-            "pip install -U vllm==0.11.0",
-            "python3 -m http.server 8000",
-            "# once it is up:",
-            "python3 -c 'import urllib.request; urllib.request.urlopen(\"http://localhost:8000/ok\")'",
-        )
-    )
-    id = service.submit({**document, "script": script})
-    report = service.ended(id)
+    document, shas = source(tmp_path, *({"state": "ok" if n < 4 else "broken"} for n in range(8)))
+    client = "from urllib.request import urlopen; assert urlopen('http://localhost:8000/state').read() == b'ok'"
+    script = f'$ python3 -m http.server 8000\n# once it is up:\n$ python3 -c "{client}"\n'
+    report = service.ended(service.submit({**document, "script": script}))
     assert report.answer is not None and report.answer.commits[0].sha == shas[4]
     assert report.request.serve is not None and "http.server" in report.request.serve.command
-    assert report.request.check is not None and "/ok" in report.request.check
-    assert any("pip install -U vllm==0.11.0" in note for note in report.notes)
+    assert report.request.check is not None and "/state" in report.request.check
+    assert any("http.server" in note and "the check" in note for note in report.notes)
 
 
 def test_runs_get_the_cards_that_they_lease(own_service: Service, tmp_path: Path) -> None:
