@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import re
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from service.adapters import servers
 from service.adapters.recipes import load
+from service.application.ports import Policy
+from service.application.submit import complete
+from service.cli import asked
 from service.cli.status import Status
 from service.domain.lifecycle import BisectionState
-from service.domain.recipe import Deps, Fixup, Recipe
+from service.domain.recipe import Deps, Fixup, Recipe, SandboxKind
+from service.doors.api import render
 from service.doors.api.bodies import SubmissionBody, submission
 from service.doors.api.document import parse
 from service.doors.api.parts import (
@@ -61,6 +68,25 @@ def test_every_example_of_a_recipe_is_taken(example: str, tmp_path: Path) -> Non
 def test_every_example_is_taken(example: str) -> None:
     made = submission(parse(example.encode(), "application/yaml"))
     assert made.good and made.bad and made.repo
+
+
+@pytest.mark.parametrize(
+    "file", sorted((DOCS.parent / "examples" / "requests").glob("*.yaml")), ids=lambda file: file.name
+)
+def test_every_request_of_the_examples_is_completed(file: Path) -> None:
+    policy = Policy(frozenset(SandboxKind), SandboxKind.PROCESS)
+    request = complete(submission(parse(file.read_bytes(), "application/yaml")), load(), policy, servers.load())
+    assert request.reproduction.serve is not None and request.reproduction.check
+
+
+def test_what_a_pasted_script_becomes_is_what_the_document_shows() -> None:
+    told = REQUESTS.partition("## A pasted script")[2].partition("\n## ")[0]
+    written, shown = re.findall(r"```(?:yaml|console)\n(.*?)```", told, re.DOTALL)
+    policy = Policy(frozenset(SandboxKind), SandboxKind.PROCESS)
+    request = complete(submission(parse(written.encode(), "application/yaml")), load(), policy, servers.load())
+    out = io.StringIO()
+    asked.show(Console(file=out, width=10_000), render.request(request))
+    assert shown.partition("\n")[2] == out.getvalue()
 
 
 def test_every_route_is_told() -> None:
