@@ -19,7 +19,7 @@ class Phase(Message):
 
 
 class Log(Message):
-    """Where the log lies in the store; `bytes` is what the run wrote, of which the middle was left out when `cut`."""
+    """Where the log lies in the store, as zstd. `bytes`: what the run wrote, of which the middle is missing when `cut`."""
 
     path: str
     bytes: int

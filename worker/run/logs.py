@@ -59,13 +59,21 @@ class Text:
         return self.part(max(0, self.size - most), self.size)
 
     def blocks(self) -> Iterator[bytes]:
+        """Errors: NodeFault."""
         for file, start, end in self.stretches:
-            while start < end and (block := os.pread(file.fileno(), min(BLOCK, end - start), start)):
+            while start < end and (block := _read(file, min(BLOCK, end - start), start)):
                 start += len(block)
                 yield block
 
     def read(self) -> bytes:
         return b"".join(self.blocks())
+
+
+def _read(file: BinaryIO, most: int, at: int) -> bytes:
+    try:
+        return os.pread(file.fileno(), most, at)
+    except OSError as error:
+        raise fault_of(error, "reading the log") from error
 
 
 def append(log: Path, *lines: str) -> None:
