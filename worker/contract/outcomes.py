@@ -19,7 +19,7 @@ class Phase(Message):
 
 
 class Log(Message):
-    """Where the log lies in the store, as zstd. `bytes`: what the run wrote, of which the middle is missing when `cut`."""
+    """Where the log lies in the store, as zstd. `bytes`: what the run wrote; the middle of it is missing when `cut`."""
 
     path: str
     bytes: int
