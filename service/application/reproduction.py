@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import re2
 from jsonpath_ng.exceptions import JSONPathError
-from jsonpath_ng.parser import parse as parse_json_path
+from jsonpath_ng.ext.parser import parse as parse_json_path
+from jsonpath_ng.ext.string import DefintionInvalid
 
 from service.application import checks
 from service.application.ports import Policy
@@ -207,7 +208,7 @@ def _json_path(written: str) -> str:
         if written.count("..") > 1:
             raise JSONPathError("it has .. more than once, which may take for ever")
         parse_json_path(written)
-    except (JSONPathError, ValueError, RecursionError) as error:
+    except (JSONPathError, DefintionInvalid, ValueError, RecursionError) as error:
         advice = "write it like $.results[0].throughput"
         raise BadRequest(
             f"metric.json: {written[:80]!r} is no JSONPath: {error}", value=written, field="metric.json", advice=advice

@@ -200,6 +200,7 @@ def test_a_server_without_a_sign_of_readiness_is_asked_for_its_health() -> None:
         ({"metric": MetricForm("lower", "a" * 1001)}, "metric.pattern", "1000 characters"),
         ({"metric": MetricForm("lower", "")}, "metric.pattern", "empty"),
         ({"metric": MetricForm("lower", json="$[")}, "metric.json", "no JSONPath"),
+        ({"metric": MetricForm("lower", json="$.a.`sub(/a/,b)`")}, "metric.json", "no JSONPath"),
         ({"metric": MetricForm("lower", json="$.a" * 400)}, "metric.json", "1000 characters"),
         ({"metric": MetricForm("lower", json="$..a..b")}, "metric.json", "more than once"),
         ({"metric": MetricForm("lower", "a"), "hang": "bad"}, "hang", "beside metric"),
