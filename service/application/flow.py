@@ -214,10 +214,13 @@ class Flow:
 
     def node(self, node: Node, booted: bool, adopted: frozenset[tuple[str, str, int]] = frozenset()) -> None:
         """`adopted`: kind, id and attempt of what it goes on with after a restart."""
-        with self.ports.bisections.transaction() as tx:
+        with self._work() as tx:
             nodes.beat(tx, node)
-            left = sweep.running_on(tx, node.name) if booted else ()
-            left = tuple(ticket for ticket in left if (ticket.kind, ticket.id, ticket.attempt) not in adopted)
+            running = {(left.kind, left.id, left.attempt): left for left in sweep.running_on(tx, node.name)}
+            left = tuple(running[key] for key in sorted(running.keys() - adopted)) if booted else ()
+            for kind, id, attempt in sorted(adopted - running.keys()):
+                # Given up while the node was away: its run is not wanted any more.
+                sweep.stop(tx, kind, id, attempt, self.ports.clock.now())
         touched: set[str] = set()
         for ticket in left:
             with self._work() as tx:

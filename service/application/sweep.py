@@ -90,8 +90,7 @@ def _put_back_probe(tx: Transaction, probe: Probe, now: datetime) -> None:
         _send_again(tx, Ticket("probe", probe.id, probe.attempt), now)
     else:
         # Should the node be back after all, its run is not wanted any more.
-        stop: dict[str, object] = {"kind": "probe", "id": probe.id, "attempt": probe.attempt}
-        tx.post(Message("cancel", f"cancel:probe:{probe.id}:{probe.attempt}", stop), now)
+        stop(tx, "probe", probe.id, probe.attempt, now)
         retry_probe(tx, probe, replace(_LOST, node=probe.node or ""), now)
 
 
@@ -102,6 +101,12 @@ def _send_again(tx: Transaction, ticket: Ticket, now: datetime) -> None:
     """
     key = f"{ticket.kind}:{ticket.id}:{ticket.attempt}:{now.isoformat()}"
     tx.post(Message(ticket.kind, key, {"id": ticket.id, "attempt": ticket.attempt}), now)
+
+
+def stop(tx: Transaction, kind: str, id: str, attempt: int, now: datetime) -> None:
+    """Whatever still works on this attempt is to end."""
+    payload: dict[str, object] = {"kind": kind, "id": id, "attempt": attempt}
+    tx.post(Message("cancel", f"cancel:{kind}:{id}:{attempt}", payload), now)
 
 
 def send_elsewhere(tx: Transaction, found: Probe, now: datetime) -> None:

@@ -103,6 +103,15 @@ def test_a_worker_goes_on_with_what_it_adopted_after_a_restart(world: World) -> 
     assert states[second.probe] == (ProbeState.QUEUED, second.attempt + 1)
 
 
+def test_what_a_worker_adopted_too_late_is_stopped(world: World) -> None:
+    node(world, "n1")
+    begin(world)
+    order = world.workers.start(world.flow)
+    alive = Node("n1", 1, world.clock.now(), "alive")
+    world.flow.node(alive, booted=True, adopted=frozenset({("probe", order.probe, order.attempt - 1)}))
+    assert ("probe", order.probe, order.attempt - 1) in world.workers.cancelled
+
+
 def test_a_run_that_is_lost_is_stopped_should_its_node_come_back(world: World) -> None:
     node(world, "n1")
     begin(world)
