@@ -70,5 +70,6 @@ def test_a_shared_cache_that_runs_may_not_write_is_a_fault(bench: Bench, models:
     models.chmod(0o555)
     fault = bench.probe("true", model_cache="shared").fault
     models.chmod(0o755)
-    assert fault is not None and fault.kind == "model-cache" and f"chown -R {65534 if os.geteuid() == 0 else os.getuid()} {models}" in fault.advice
+    owner = 65534 if os.geteuid() == 0 else os.getuid()
+    assert fault is not None and fault.kind == "model-cache" and f"chown -R {owner} {models}" in fault.advice
     assert bench.outcome("true", model_cache="read-only").exit_status == 0
