@@ -2,8 +2,8 @@
 
 The script only looks at the tree, so that what is measured is everything else. The two take turns on the same
 machine; ratios are of pairs. Printed as well: the time from one verdict to the start of the next probe; and, as "led",
-the same bisection where the script prints what the example's server prints when it fails, so that the search knows where
-to look first.
+the same bisection where the script prints what the example's server prints when it fails, so that the search knows
+where to look first.
 """
 
 from __future__ import annotations

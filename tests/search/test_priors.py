@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.search.priors import EVEN, Change, Clues, weights, words_of
+from benchmarks.search.histories import line
+from benchmarks.search.simulate import deterministic
+from service.search.priors import EVEN, Change, Clues, asked_words, pointers, weights, words_of
 
 OTHERS = [Change(f"o{i}", {f"engine/other_{i}.py": 5}) for i in range(30)]
 
@@ -84,6 +86,37 @@ def test_every_commit_keeps_its_even_share_whatever_the_clues_say(paths, files, 
     if found is not None:
         assert sum(found.values()) == pytest.approx(1.0)
         assert min(found.values()) >= EVEN / len(changes) * (1 - 1e-9)
+
+
+def test_the_words_that_clues_ask_for_weigh_the_same_without_all_others() -> None:
+    clues = Clues(files=["engine/a.py"], functions=["build_for_capture"], words=["num_tokens", "Uniform"])
+    texts = ["def build_for_capture(num_tokens): uniform", "nothing of it", "for tokens in num_tokens: pass"]
+    whole = [Change(str(place), {f"engine/{'abc'[place]}.py": 3}, words_of(text)) for place, text in enumerate(texts)]
+    asked = asked_words(clues)
+    lean = [
+        Change(one.sha, one.paths, {w: n for w, n in one.words.items() if w in asked}, sum(one.words.values()))
+        for one in whole
+    ]
+    assert sum(len(change.words) for change in lean) < sum(len(change.words) for change in whole)
+    assert weights(lean, clues) == weights(whole, clues) is not None
+
+
+def test_it_points_to_the_files_that_commits_touch_innermost_first_and_else_to_words() -> None:
+    changes = [*OTHERS, Change("hit", {"src/engine/runner.py": 5, "engine/attention.py": 1}, words_of("num_tokens"))]
+    clues = Clues(["engine/nowhere.py", "engine/attention.py", "engine/runner.py"], words=["missing", "num_tokens"])
+    assert pointers(changes, clues) == ("engine/attention.py", "engine/runner.py")
+    assert pointers(changes, Clues(["engine/nowhere.py"], words=["missing", "num_tokens"])) == ("num_tokens",)
+    assert pointers(changes, Clues(words=["missing"])) == ()
+
+
+@pytest.mark.parametrize(("width", "plain"), [(1, 8), (2, 6), (4, 4), (8, 3)])
+def test_a_prior_that_misleads_costs_one_round_at_most_with_any_number_of_workers(width: int, plain: int) -> None:
+    range_ = line(249)
+    prior = dict.fromkeys(range_.shas, EVEN / 249) | {
+        range_.shas[place]: (1 - EVEN) / 5 for place in (9, 60, 61, 200, 247)
+    }
+    taken = [deterministic(range_, truth, width, prior).elapsed for truth in range(0, 249, 20)]
+    assert max(taken) <= plain + 1
 
 
 def test_words_are_identifiers_in_lower_case_and_their_parts() -> None:
