@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.stats import mannwhitneyu, wilcoxon
 
 Better = Literal["higher", "lower"]
 
@@ -64,6 +63,9 @@ def _p_worse(one: Sequence[float], other: Sequence[float], better: Better) -> fl
     first, second = _upwards(one, better), _upwards(other, better)
     if _steady(first, second):
         return 0.0 if second[0] < first[0] else 1.0
+    # Loading scipy takes longer than all the rest of this package, and only a number needs it.
+    from scipy.stats import mannwhitneyu
+
     pooled = np.concatenate([first, second])
     exact = len(np.unique(pooled)) == len(pooled) and len(pooled) <= 2 * MOST
     found = mannwhitneyu(first, second, alternative="greater", method="exact" if exact else "asymptotic")
@@ -84,6 +86,8 @@ def _by_the_middle(
     off = mine - (np.median(goods) + np.median(bads)) / 2
     if _steady(mine, goods, bads):
         return "bad" if off[0] < 0 else "good"
+    from scipy.stats import wilcoxon
+
     if wilcoxon(off, alternative="less").pvalue <= level:
         return "bad"
     return "good" if wilcoxon(off, alternative="greater").pvalue <= level else "unsure"
