@@ -9,87 +9,25 @@ from dataclasses import dataclass, field
 from packaging.utils import canonicalize_name
 
 from service.application.shell import Command, Part, Word
-from service.domain.recipe import Recipe
-
-#: Recipes for any project: their names are no package's.
-_FOR_ANY = ("python", "source")
-_TOOLS = frozenset({"pip", "uv", "setuptools", "wheel", "virtualenv", "build"})
-#: Options of pip and uv that take a value behind them.
-_VALUED = frozenset(
-    [
-        "-i",
-        "--index-url",
-        "--extra-index-url",
-        "-f",
-        "--find-links",
-        "-c",
-        "--constraint",
-        "-r",
-        "--requirement",
-        "-t",
-        "--target",
-        "--python",
-        "-p",
-        "--torch-backend",
-        "--prefix",
-        "--root",
-        "--index-strategy",
-        "--prerelease",
-        "--resolution",
-        "--config-settings",
-        "-C",
-        "--cache-dir",
-        "--timeout",
-        "--retries",
-        "--no-binary",
-        "--only-binary",
-        "-P",
-        "--upgrade-package",
-        "--refresh-package",
-        "--index",
-        "--default-index",
-        "--exclude-newer",
-        "--trusted-host",
-        "--proxy",
-        "--log",
-        "--platform",
-        "--python-version",
-        "--implementation",
-        "--abi",
-        "--override",
-        "-n",
-        "--name",
-        "--channel",
-    ]
+from service.application.targets import (
+    CONDAS,
+    EDITABLE,
+    PYTHON,
+    REQUIREMENT,
+    Project,
+    arguments,
+    installed,
+    module,
+    pairs,
+    targets,
 )
-_EDITABLE = ("-e", "--editable")
-_REQUIREMENT = ("-r", "--requirement")
-_CONDAS = ("conda", "mamba", "micromamba")
+
+_TOOLS = frozenset({"pip", "uv", "setuptools", "wheel", "virtualenv", "build"})
 _IN_A_CLONE = frozenset(
     ["checkout", "switch", "fetch", "pull", "reset", "submodule", "cherry-pick", "apply", "remote", "clean"]
 )
-_NAME = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(\[[^\]]*\])?\s*(?:[=<>!~;@].*)?", re.DOTALL)
 _ACTIVATE = re.compile(r"(?:.*/)?(?:bin/activate|profile\.d/conda\.sh|\.local/bin/env|\.cargo/env)")
 _HOOK = re.compile(r"\b(?:conda|mamba|micromamba)\b.*\bhook\b", re.DOTALL)
-_PYTHON = re.compile(r"python(?:\d(?:\.\d+)?)?")
-
-
-@dataclass(frozen=True)
-class Project:
-    """The package under test by each of its names, and whether a wheel of it is installed before a script runs."""
-
-    names: frozenset[str]
-    installed: bool
-
-    @staticmethod
-    def of(recipe: Recipe, repo: str) -> Project:
-        folder = re.split(r"[/:]", repo.rstrip("/"))[-1].removesuffix(".git")
-        named = (recipe.package, recipe.name if recipe.name not in _FOR_ANY else None, folder)
-        names = frozenset(str(canonicalize_name(name)) for name in named if name)
-        return Project(names, recipe.build_command is not None)
-
-    def is_named(self, name: str) -> bool:
-        return canonicalize_name(name) in self.names
 
 
 @dataclass(frozen=True)
@@ -144,7 +82,7 @@ def nested(part: Part, project: Project) -> bool:
     """It installs the package under test somewhere within, as in an `if`."""
     if not project.installed or part.command is not None:
         return False
-    return any(list(_targets(command, project)) for command in part.commands)
+    return any(list(targets(command, project)) for command in part.commands)
 
 
 def _look(part: Part, project: Project, found: Found) -> None:
@@ -155,10 +93,10 @@ def _look(part: Part, project: Project, found: Found) -> None:
         found.dropped.append(Dropped(part))
         found.folders += _folder(command)
         return
-    words = _installed(command)
+    words = installed(command)
     if words is None:
         return
-    ours = list(_targets(command, project))
+    ours = list(targets(command, project))
     others = [word for word in words if word not in [each for _, each, _ in ours]]
     if not ours and words and all(canonicalize_name(word.text.split("=")[0].strip("<>!~")) in _TOOLS for word in words):
         found.dropped.append(Dropped(part))
@@ -202,105 +140,33 @@ def _piped(part: Part) -> Command | None:
 def _makes_environment(command: Command) -> bool:
     texts, name = command.texts, command.name
     second = texts[1] if len(texts) > 1 else ""
-    by_python = _module(command)
+    by_python = module(command)
     return (
-        (name in _CONDAS and second in ("create", "activate", "deactivate", "env", "init", "shell"))
+        (name in CONDAS and second in ("create", "activate", "deactivate", "env", "init", "shell"))
         or (name == "uv" and second in ("venv", "sync", "python", "init", "self", "build"))
         or name in ("virtualenv", "deactivate")
         or by_python[:1] in (("venv",), ("virtualenv",), ("build",))
         or (name in ("source", ".") and _ACTIVATE.fullmatch(second) is not None)
         or (name == "eval" and _HOOK.search(second) is not None)
         or (name in ("curl", "wget") and any("astral.sh/uv" in text for text in texts))
-        or (_PYTHON.fullmatch(name) is not None and second == "setup.py")
+        or (PYTHON.fullmatch(name) is not None and second == "setup.py")
     )
 
 
 def _folder(command: Command) -> list[str]:
     """Of the environment that it makes, when it names one."""
-    rest = _module(command)[1:] or command.texts[2 if command.name == "uv" else 1 :]
-    if command.name not in ("uv", "virtualenv") and not _module(command):
+    rest = module(command)[1:] or command.texts[2 if command.name == "uv" else 1 :]
+    if command.name not in ("uv", "virtualenv") and not module(command):
         return []
     named = [text for text in rest if not text.startswith("-")]
     return named[-1:] or ([".venv"] if command.name == "uv" and command.texts[1:2] == ("venv",) else [])
 
 
-def _module(command: Command) -> tuple[str, ...]:
-    """The words behind `python -m`."""
-    texts = command.texts
-    if not command.words or _PYTHON.fullmatch(command.name) is None or "-m" not in texts[:5]:
-        return ()
-    return texts[texts.index("-m") + 1 :]
-
-
-def _installed(command: Command) -> list[Word] | None:
-    """What it installs or removes, files of requirements too; None when it does neither."""
-    words = _arguments(command)
-    if words is None:
-        return None
-    return [target for _, target in _pairs(words)]
-
-
-def _arguments(command: Command) -> list[Word] | None:
-    """The words behind `install`."""
-    texts = list(command.texts)
-    begun = len(texts) - len(_module(command)) if _module(command) else 0
-    program = texts[begun].rpartition("/")[2] if begun < len(texts) else ""
-    rest = texts[begun + 1 :]
-    if program == "uv" and rest[:1] == ["pip"]:
-        rest, begun, program = rest[1:], begun + 1, "pip"
-    adds = {"uv": "add", "poetry": "add"}.get(program)
-    if re.fullmatch(r"pip[\d.]*", program) or program in _CONDAS or adds:
-        actions = (adds,) if adds else ("install", "uninstall")
-        place = next((place for place, text in enumerate(rest) if not text.startswith("-")), None)
-        if place is not None and rest[place] in actions:
-            return list(command.words[begun + 2 + place :])
-    return None
-
-
-def _pairs(words: Sequence[Word]) -> Iterator[tuple[Word | None, Word]]:
-    """Each target, with the option before it that makes it one."""
-    waiting: Word | None = None
-    for word in words:
-        if waiting is not None:
-            if waiting.text in _EDITABLE or waiting.text in _REQUIREMENT:
-                yield waiting, word
-            waiting = None
-        elif word.text in _VALUED or word.text in _EDITABLE:
-            waiting = word
-        elif word.text.startswith("--editable="):
-            yield None, Word(word.text.partition("=")[2], word.start, word.end)
-        elif not word.text.startswith("-"):
-            yield None, word
-
-
-def _targets(command: Command, project: Project) -> Iterator[tuple[Word | None, Word, str]]:
-    """Those that are the package under test, with their extras."""
-    for option, word in _pairs(_arguments(command) or []):
-        if option is not None and option.text in _REQUIREMENT:
-            continue
-        extras = _ours(word.text, project)
-        if extras is not None:
-            yield option, word, extras
-
-
-def _ours(target: str, project: Project) -> str | None:
-    """The extras of the package under test, like "[audio]" or ""; None when it is another one."""
-    local = re.fullmatch(r"(\.{1,2}/?|\.?/?[^\[@]*?/?)(\[[^\]]*\])?", target)
-    if target.startswith(("git+", "http://", "https://")) or target.endswith(".whl"):
-        last = re.split(r"[@#?]", target.rpartition("://")[2] or target)[0].rstrip("/").rpartition("/")[2]
-        return "" if last == "*.whl" or project.is_named(re.split(r"-(?=[\d$*])|\.git$", last)[0]) else None
-    if local is not None and local[1].startswith((".", "/")):
-        folder = local[1].rstrip("/").rpartition("/")[2]
-        return (local[2] or "") if folder in (".", "..") or project.is_named(folder) else None
-    named = _NAME.fullmatch(target)
-    return (named[2] or "") if named is not None and project.is_named(named[1]) else None
-
-
 def _is_local(part: Part) -> bool:
     """It installs from a folder, which was a clone."""
     command = part.command or _piped(part)
-    words = _pairs((_arguments(command) if command else None) or [])
-    targets = [word.text for option, word in words if option is None or option.text in _EDITABLE]
+    words = pairs((arguments(command) if command else None) or [])
+    targets = [word.text for option, word in words if option is None or option.text in EDITABLE]
     built = command is not None and (command.texts[1:2] == ("setup.py",) or "build" in command.texts[:3])
     return built or any(text.startswith((".", "/")) or "*.whl" in text for text in targets)
 
@@ -333,8 +199,8 @@ def _of_the_clone(parts: Sequence[Part], project: Project) -> Iterator[Part]:
                 inside
                 and command is not None
                 and any(
-                    option is not None and option.text in _REQUIREMENT and "://" not in word.text
-                    for option, word in _pairs(_arguments(command) or [])
+                    option is not None and option.text in REQUIREMENT and "://" not in word.text
+                    for option, word in pairs(arguments(command) or [])
                 )
             )
         ):

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from service.application import installs, serving, shell, transcript, waiting
-from service.application.installs import Project
 from service.application.rewriting import listed, quoted, without
 from service.application.shell import Part, Statement
+from service.application.targets import Project
 from service.domain.bisection import Serve
 from service.domain.servers import Server
 
