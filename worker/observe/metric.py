@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import jsonpath_ng.exceptions
 import jsonpath_ng.ext.parser
 import re2
+from jsonpath_ng.ext.string import DefintionInvalid
 
 #: The end of the text is looked at.
 MOST = 4 << 20
@@ -83,7 +84,7 @@ def _by_path(text: str, path: str) -> Samples:
         return Samples(problem=f"the JSONPath {path[:SHOWN]!r} may take for ever: no =~, sub or split, and `..` once")
     try:
         wanted = jsonpath_ng.ext.parser.parse(path)
-    except jsonpath_ng.exceptions.JSONPathError as error:
+    except (jsonpath_ng.exceptions.JSONPathError, DefintionInvalid, RecursionError) as error:
         return Samples(problem=f"{path[:SHOWN]!r} is no JSONPath: {str(error)[:SHOWN]}")
     documents = list(_documents(text, _AT_START)) or list(_documents(text, _BEHIND_WORDS))
     if not documents:
