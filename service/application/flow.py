@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from service.application import cancel, evict, nodes, queries, record, survey, sweep, wording
 from service.application import follow as following
 from service.application import prepare as preparation
 from service.application import report as reports
-from service.application.advance import ADVANCING, advance
-from service.application.keys import Scope, scope_of
-from service.application.outbox import Posted, Recorder, compose
-from service.application.ports import HistoryFailed, Ports, QueueUnavailable, StoreBusy, Transaction
+from service.application.advance import ADVANCING
+from service.application.keys import scope_of
+from service.application.outbox import compose
 from service.application.queries import LogStream
 from service.application.report import Report
 from service.application.submit import Submission, complete
-from service.application.verdicts import clues, derive
-from service.domain.bisection import Bisection, Build, Event, Message, Node, Probe, Problem, Request
+from service.application.verdicts import derive
+from service.application.work import Work
+from service.domain.bisection import Bisection, Build, Event, Message, Node, Probe, Request
 from service.domain.errors import UserError
-from service.domain.lifecycle import LIVE_BISECTIONS, BisectionState, moved
+from service.domain.lifecycle import BisectionState
 from service.domain.results import BuildReport, ProbeReport, SurveyReport
 
-log = logging.getLogger(__name__)
-#: Why a repository that was read before cannot be read now.
-NO_HISTORY = (UserError, HistoryFailed)
 #: Where a bisection goes on whose verdicts changed after its end.
 REOPENED = {
     BisectionState.FOUND: BisectionState.SEARCHING,
@@ -35,10 +30,7 @@ REOPENED = {
 }
 
 
-@dataclass(frozen=True)
-class Flow:
-    ports: Ports
-
+class Flow(Work):
     # What a door asks for
 
     def draft(self, submission: Submission) -> Request:
@@ -216,8 +208,9 @@ class Flow:
         """`adopted`: kind, id and attempt of what it goes on with after a restart."""
         with self._work() as tx:
             nodes.beat(tx, node)
-            running = {(left.kind, left.id, left.attempt): left for left in sweep.running_on(tx, node.name)}
-            left = tuple(running[key] for key in sorted(running.keys() - adopted)) if booted else ()
+            on_node = sweep.running_on(tx, node.name) if booted else ()
+            running = {(found.kind, found.id, found.attempt): found for found in on_node}
+            left = tuple(running[key] for key in sorted(running.keys() - adopted))
             for kind, id, attempt in sorted(adopted - running.keys()):
                 # Given up while the node was away: its run is not wanted any more.
                 sweep.stop(tx, kind, id, attempt, self.ports.clock.now())
@@ -273,52 +266,6 @@ class Flow:
             with self._work() as tx:
                 evict.evict(tx, wheel, self.ports.clock.now())
 
-    @contextmanager
-    def _work(self) -> Iterator[Transaction]:
-        """A transaction whose messages are sent once it is committed; what cannot be sent waits for the sweep."""
-        with self.ports.bisections.transaction() as tx:
-            recorder = Recorder(tx, self.ports.clock.now())
-            yield recorder
-            posted = tuple(compose(tx, message) for message in recorder.posted)
-        self._deliver(posted)
-
-    def _deliver(self, posted: tuple[Posted, ...]) -> None:
-        sent = []
-        for item in posted:
-            try:
-                item.send(self.ports)
-            except QueueUnavailable as error:
-                log.warning("%s stays in the outbox: %s", item.message.key, error)
-                break
-            except (StoreBusy, *NO_HISTORY) as error:
-                # The next one may be about another repository, or no file at all.
-                log.warning("%s stays in the outbox: %s", item.message.key, error)
-                continue
-            sent.append(item.message.key)
-        if sent:
-            self._note_delivered(sent)
-
-    def _note_delivered(self, keys: Collection[str]) -> None:
-        """A message that is not noted is sent once more by the sweep, which is harmless."""
-        try:
-            with self.ports.bisections.transaction() as tx:
-                for key in keys:
-                    tx.delivered(key, self.ports.clock.now())
-        except StoreBusy as error:
-            log.warning("%d messages will be sent again: %s", len(keys), error)
-
-    def _scope(self, id: str) -> Scope | None:
-        """None before the bisection is prepared, and while its repository cannot be read: then the sweep goes on."""
-        with self.ports.bisections.transaction() as tx:
-            bisection, probes = tx.bisection(id), tx.probes(id)
-        if bisection.bad_sha is None or bisection.state not in ADVANCING:
-            return None
-        try:
-            return scope_of(self.ports.history, bisection, clues(bisection, probes))
-        except NO_HISTORY as error:
-            log.warning("bisection %s waits for its repository: %s", id, error)
-            return None
-
     def _prepared(self, id: str, prepared: preparation.Prepared) -> None:
         with self._work() as tx:
             bisection = tx.bisection(id, lock=True)
@@ -344,28 +291,3 @@ class Flow:
             led = self._advance(tx, self._to(tx, bisection, BisectionState.CHECKING_ENDS), scope)
         if not led:
             self._advance_all([id])
-
-    def _advance(self, tx: Transaction, bisection: Bisection, scope: Scope) -> bool:
-        return advance(tx, bisection, scope, self.ports.policy.ahead, self.ports.clock.now())
-
-    def _end(self, id: str, state: BisectionState, problem: Problem) -> None:
-        now = self.ports.clock.now()
-        with self._work() as tx:
-            bisection = tx.bisection(id, lock=True)
-            if bisection.state in LIVE_BISECTIONS:
-                self._to(tx, replace(bisection, problem=problem, ended_at=now), state)
-
-    def _to(self, tx: Transaction, bisection: Bisection, state: BisectionState) -> Bisection:
-        now = self.ports.clock.now()
-        changed = replace(bisection, state=moved(bisection.state, state), updated_at=now)
-        tx.save_bisection(changed)
-        tx.add_event(bisection.id, now, "state", {"state": str(state)})
-        return changed
-
-    def _advance_all(self, ids: Collection[str]) -> None:
-        """Each with a fresh scope where its failure became known since the first was read."""
-        for id in ids:
-            led = False
-            while not led and (scope := self._scope(id)) is not None:
-                with self._work() as tx:
-                    led = self._advance(tx, tx.bisection(id, lock=True), scope)

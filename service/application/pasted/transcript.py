@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from service.application import shell
+from service.application.pasted import shell
 
 _FENCE = re.compile(r"\s*(?:```|~~~)\s*([\w+-]*)\s*")
 _SHELLS = ("", "bash", "sh", "shell", "console", "zsh", "shell-session", "terminal", "text", "txt")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from service.application.shell import Command, Part, expanded, text_of
+from service.application.pasted.shell import Command, Part, expanded, text_of
 from service.domain.servers import Server
 
 #: What stands before a command and runs it.

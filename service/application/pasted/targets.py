@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
 
-from service.application.shell import Command, Word
+from service.application.pasted.shell import Command, Word
 from service.domain.recipe import Recipe
 
 #: Recipes for any project: their names are no package's.

@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from service.application import installs, serving, shell, transcript, waiting
-from service.application.rewriting import listed, quoted, without
-from service.application.shell import Part, Statement
-from service.application.targets import Project
+from service.application.pasted import installs, serving, shell, transcript, waiting
+from service.application.pasted.rewriting import listed, quoted, without
+from service.application.pasted.shell import Part, Statement
+from service.application.pasted.targets import Project
 from service.domain.bisection import Serve
 from service.domain.servers import Server
 

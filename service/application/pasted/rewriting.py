@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
 
-from service.application.shell import Part, Script, Statement
+from service.application.pasted.shell import Part, Script, Statement
 
 LONGEST_QUOTE = 80
 _PASSWORD = re.compile(r"(://)[^/@\s]+@")

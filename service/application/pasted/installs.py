@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from packaging.utils import canonicalize_name
 
-from service.application.shell import Command, Part, Word
-from service.application.targets import (
+from service.application.pasted.shell import Command, Part, Word
+from service.application.pasted.targets import (
     CONDAS,
     EDITABLE,
     PYTHON,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from service.application.shell import Command, Part, Statement
+from service.application.pasted.shell import Command, Part, Statement
 
 _LOOPS = ("while_statement", "for_statement", "c_style_for_statement")
 _ASKS = ("curl", "wget", "nc", "ncat", "grep", "ss", "lsof")

@@ -1,0 +1,97 @@
+"""How the flow does things: transactions whose messages go out once they are committed, and bisections carried on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from service.application.advance import ADVANCING, advance
+from service.application.keys import Scope, scope_of
+from service.application.outbox import Posted, Recorder, compose
+from service.application.ports import HistoryFailed, Ports, QueueUnavailable, StoreBusy, Transaction
+from service.application.verdicts import clues
+from service.domain.bisection import Bisection, Problem
+from service.domain.errors import UserError
+from service.domain.lifecycle import LIVE_BISECTIONS, BisectionState, moved
+
+log = logging.getLogger(__name__)
+#: Why a repository that was read before cannot be read now.
+NO_HISTORY = (UserError, HistoryFailed)
+
+
+@dataclass(frozen=True)
+class Work:
+    ports: Ports
+
+    @contextmanager
+    def _work(self) -> Iterator[Transaction]:
+        """A transaction whose messages are sent once it is committed; what cannot be sent waits for the sweep."""
+        with self.ports.bisections.transaction() as tx:
+            recorder = Recorder(tx, self.ports.clock.now())
+            yield recorder
+            posted = tuple(compose(tx, message) for message in recorder.posted)
+        self._deliver(posted)
+
+    def _deliver(self, posted: tuple[Posted, ...]) -> None:
+        sent = []
+        for item in posted:
+            try:
+                item.send(self.ports)
+            except QueueUnavailable as error:
+                log.warning("%s stays in the outbox: %s", item.message.key, error)
+                break
+            except (StoreBusy, *NO_HISTORY) as error:
+                # The next one may be about another repository, or no file at all.
+                log.warning("%s stays in the outbox: %s", item.message.key, error)
+                continue
+            sent.append(item.message.key)
+        if sent:
+            self._note_delivered(sent)
+
+    def _note_delivered(self, keys: Collection[str]) -> None:
+        """A message that is not noted is sent once more by the sweep, which is harmless."""
+        try:
+            with self.ports.bisections.transaction() as tx:
+                for key in keys:
+                    tx.delivered(key, self.ports.clock.now())
+        except StoreBusy as error:
+            log.warning("%d messages will be sent again: %s", len(keys), error)
+
+    def _scope(self, id: str) -> Scope | None:
+        """None before the bisection is prepared, and while its repository cannot be read: then the sweep goes on."""
+        with self.ports.bisections.transaction() as tx:
+            bisection, probes = tx.bisection(id), tx.probes(id)
+        if bisection.bad_sha is None or bisection.state not in ADVANCING:
+            return None
+        try:
+            return scope_of(self.ports.history, bisection, clues(bisection, probes))
+        except NO_HISTORY as error:
+            log.warning("bisection %s waits for its repository: %s", id, error)
+            return None
+
+    def _advance(self, tx: Transaction, bisection: Bisection, scope: Scope) -> bool:
+        return advance(tx, bisection, scope, self.ports.policy.ahead, self.ports.clock.now())
+
+    def _end(self, id: str, state: BisectionState, problem: Problem) -> None:
+        now = self.ports.clock.now()
+        with self._work() as tx:
+            bisection = tx.bisection(id, lock=True)
+            if bisection.state in LIVE_BISECTIONS:
+                self._to(tx, replace(bisection, problem=problem, ended_at=now), state)
+
+    def _to(self, tx: Transaction, bisection: Bisection, state: BisectionState) -> Bisection:
+        now = self.ports.clock.now()
+        changed = replace(bisection, state=moved(bisection.state, state), updated_at=now)
+        tx.save_bisection(changed)
+        tx.add_event(bisection.id, now, "state", {"state": str(state)})
+        return changed
+
+    def _advance_all(self, ids: Collection[str]) -> None:
+        """Each with a fresh scope where its failure became known since the first was read."""
+        for id in ids:
+            led = False
+            while not led and (scope := self._scope(id)) is not None:
+                with self._work() as tx:
+                    led = self._advance(tx, tx.bisection(id, lock=True), scope)
