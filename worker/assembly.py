@@ -9,13 +9,14 @@ from worker.build.environments import Environments
 from worker.build.source import Sources
 from worker.build.store import Store
 from worker.errors import NodeFault
-from worker.gpus import Declared, Gpus, Nvml, shared_folder
+from worker.gpus import Declared, Gpus, Nvml
 from worker.pipeline import Pipeline, Site
 from worker.pipeline.runs import Shown
 from worker.run.bin import Bin
 from worker.run.job import identity, install_inside
 from worker.run.process import ProcessSandbox
 from worker.run.sandbox import Sandbox
+from worker.run.shared import shared_folder
 from worker.run.view import View, files_of
 from worker.settings import Settings, declared
 
@@ -42,7 +43,7 @@ def store_fault(store: Store) -> str:
 
 def gpus_of(settings: Settings) -> Gpus:
     """Errors: NodeFault."""
-    folder, known = settings.gpu_dir or shared_folder(), declared(settings.gpus)
+    folder, known = settings.gpu_dir or shared_folder("gpus"), declared(settings.gpus)
     cards = Declared.of(known, folder) if known is not None else Nvml()
     return Gpus(cards, folder, settings.gpu_wait_s)
 

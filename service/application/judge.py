@@ -252,7 +252,6 @@ def _controlled(case: Case, why: str) -> Ruling:
     return _skip(f"also fails with the control: {ruled.reason}")
 
 
-_OR_BAD = "; bad with `other_failures: bad`"
 #: docs/verdicts.md prints this table.
 RULES: tuple[Rule, ...] = (
     Rule("replaced", "refused: the reproduction put another package in the place of the one under test", _replaced),

@@ -16,7 +16,8 @@ from tests.waiting import eventually
 from worker import contract
 from worker.contract import gpu_class
 from worker.errors import NodeFault, Stopped
-from worker.gpus import Declared, Gpus, Nvml, shared_folder
+from worker.gpus import Declared, Gpus, Nvml
+from worker.run.shared import shared_folder
 from worker.run.stop import CANCELLED, Stop
 from worker.settings import Settings, complaints, declared
 
@@ -249,8 +250,8 @@ def test_a_node_without_a_driver_has_no_cards() -> None:
 
 
 def test_all_workers_of_a_user_agree_in_one_folder() -> None:
-    assert shared_folder() == shared_folder()
-    assert shared_folder().stat().st_uid == os.geteuid()
+    assert shared_folder("gpus") == shared_folder()
+    assert shared_folder("gpus").stat().st_uid == os.geteuid()
 
 
 def test_cards_can_be_declared() -> None:

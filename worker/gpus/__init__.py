@@ -1,6 +1,6 @@
 """The node's GPUs: which there are, who may use which, and whether somebody else does."""
 
 from worker.gpus.cards import Cards, Declared, Nvml, Use
-from worker.gpus.leases import Gpus, shared_folder
+from worker.gpus.leases import Gpus
 
-__all__ = ["Cards", "Declared", "Gpus", "Nvml", "Use", "shared_folder"]
+__all__ = ["Cards", "Declared", "Gpus", "Nvml", "Use"]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from pathlib import Path
 
 from worker import contract
 from worker.contract import Gpu, gpu_class
-from worker.errors import NodeFault, fault_of
+from worker.errors import NodeFault
 from worker.gpus.cards import Cards, Use, free, told
 from worker.gpus.queue import Line, Ticket
 from worker.run.stop import Stop
@@ -27,19 +26,6 @@ ADVICE = "End it, or keep such work off this node; FIRSTBAD_GPU_WAIT_S says how 
 
 #: Cards of which the memory is not free, and who holds it.
 Foreign = list[tuple[Gpu, Use]]
-
-
-def shared_folder() -> Path:
-    """Of all workers of this user on this node, for cards are shared too. Errors: NodeFault."""
-    folder = Path(tempfile.gettempdir(), f"firstbad-gpus-{os.geteuid()}")
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-    except OSError as error:
-        raise fault_of(error, f"making {folder}") from error
-    if found.st_uid != os.geteuid() or not folder.is_dir() or folder.is_symlink():
-        raise NodeFault("node-io", f"{folder} is not this user's own folder", "Remove it.")
-    return folder
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import os
 import socket
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 from worker.errors import NodeFault, fault_of
+from worker.run.shared import shared_folder
 from worker.run.stop import Stop
 
 #: Seconds between two looks at a port that is not free yet, and those that a closed connection may hold one.
@@ -59,7 +57,7 @@ def _another(wanted: int, stack: contextlib.ExitStack) -> int:
 
 def _locked(port: int, stack: contextlib.ExitStack) -> bool:
     """Whether the port's lock is ours now, until the stack ends."""
-    folder = _folder()
+    folder = shared_folder("ports")
     try:
         file = (folder / str(port)).open("w")
     except OSError as error:
@@ -71,19 +69,6 @@ def _locked(port: int, stack: contextlib.ExitStack) -> bool:
         return False
     stack.enter_context(file)
     return True
-
-
-def _folder() -> Path:
-    """Shared by all workers of this user on this node, for ports are shared too."""
-    folder = Path(tempfile.gettempdir(), f"firstbad-ports-{os.geteuid()}")
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-    except OSError as error:
-        raise fault_of(error, f"making {folder}") from error
-    if found.st_uid != os.geteuid() or not folder.is_dir() or folder.is_symlink():
-        raise NodeFault("node-io", f"{folder} is not this user's own folder", "Remove it.")
-    return folder
 
 
 def _any() -> int:
