@@ -250,7 +250,7 @@ def test_a_node_without_a_driver_has_no_cards() -> None:
 
 
 def test_all_workers_of_a_user_agree_in_one_folder() -> None:
-    assert shared_folder("gpus") == shared_folder()
+    assert shared_folder("gpus") == shared_folder("gpus") != shared_folder("ports")
     assert shared_folder("gpus").stat().st_uid == os.geteuid()
 
 
