@@ -158,6 +158,13 @@ def test_the_last_of_several_values_counts() -> None:
         ("", "{}", "is no JSONPath"),
         ("$..*..*..*", "{}", "may take for ever"),
         ("$[?(@.v =~ '(a+)+$')]", "{}", "may take for ever"),
+        ("$.v * $.n", '{"v": "xx", "n": 3}', "may take for ever"),
+        ("$.v[?(@.a * 2 > 1)]", '{"v": [{"a": 1}]}', "may take for ever"),
+        ("$.a & $.b", '{"a": 1, "b": 2}', "fails on the last JSON document: NotImplementedError"),
+        ("$.v.*.`sorted`", '{"v": [1, 2]}', "the last JSON document"),
+        ("`parent`", "{}", "fails on the last JSON document: AssertionError"),
+        ("a[/a]", '{"a": {"a": 1}}', "fails on the last JSON document: 'DatumInContext'"),
+        ("$" + ".a" * 3000, "{}", "is no JSONPath"),
     ],
 )
 def test_why_there_is_no_number_is_told(path: str, text: str, problem: str) -> None:
@@ -195,3 +202,15 @@ def test_any_text_gives_at_most_one_finite_number(text: str, pattern: str) -> No
     for found in (by(pattern, text), at("$..v", text)):
         assert len(found.values) <= 1 and all(math.isfinite(value) for value in found.values)
         assert found.values or found.problem
+
+
+PARTS = ["$", "@", ".", "a", "*", "[", "]", "0", "'x'", "?(", ")", "&", "|", " where ", "`", "`parent`", "`sorted`"]
+PARTS += ["`len`", "`keys`", "`str()`", "/a", "\\", "+", "-", "==", "<", "~", "!", "{", "\n", "1.5", "`filter(a)`"]
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.lists(st.sampled_from(PARTS), max_size=8).map("".join), st.sampled_from(['{"a": 1, "x": "t"}', '[1, {"a": []}]'])
+)
+def test_no_path_is_more_than_a_problem(path: str, text: str) -> None:
+    assert len(at(path, text).problem) < 400

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import jsonpath_ng.exceptions
 import jsonpath_ng.ext.parser
 import re2
-from jsonpath_ng.ext.string import DefintionInvalid
+from jsonpath_ng import JSONPath
+from jsonpath_ng.ext.arithmetic import Operation
+from jsonpath_ng.ext.filter import Expression
 
 #: The end of the text is looked at.
 MOST = 4 << 20
@@ -27,7 +29,7 @@ _NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:[,_]\d{3})+|\d+)(?:\.\d*)?(?:[eE][+-]?\
 _NO_NUMBER = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 #: Where a document begins: at the beginning of a line, or else behind words.
 _AT_START, _BEHIND_WORDS = re.compile(r"(?m)^[ \t]*(?=[\[{])"), re.compile(r"(?m)^[^\n{]+(?=\{)")
-#: Filters that run Python's regular expressions, which may take for ever.
+#: Filters that run Python's regular expressions, which may take for ever. The service refuses the same, when asked.
 _REFUSED = re.compile(r"=~|\bsub\(|\bsplit\(")
 
 
@@ -80,22 +82,39 @@ def _words(error: re2.error) -> str:
 
 
 def _by_path(text: str, path: str) -> Samples:
+    dear = f"the JSONPath {path[:SHOWN]!r} may take for ever: no =~, sub, split or product, and `..` once"
     if _REFUSED.search(path) or path.count("..") > 1:
-        return Samples(problem=f"the JSONPath {path[:SHOWN]!r} may take for ever: no =~, sub or split, and `..` once")
+        return Samples(problem=dear)
     try:
         wanted = jsonpath_ng.ext.parser.parse(path)
-    except (jsonpath_ng.exceptions.JSONPathError, DefintionInvalid, RecursionError) as error:
-        return Samples(problem=f"{path[:SHOWN]!r} is no JSONPath: {str(error)[:SHOWN]}")
+        multiplies = _multiplies(wanted)
+    except Exception as error:  # noqa: BLE001 the library raises what it comes to, and no request may end a worker
+        return Samples(problem=f"{path[:SHOWN]!r} is no JSONPath: {_said(error)}")
+    if multiplies:
+        return Samples(problem=dear)
     documents = list(_documents(text, _AT_START)) or list(_documents(text, _BEHIND_WORDS))
     if not documents:
         return Samples(problem="no JSON document was printed")
     try:
         found = [match.value for match in wanted.find(documents[-1])]
-    except (ArithmeticError, TypeError, ValueError, RecursionError) as error:
-        return Samples(problem=f"the JSONPath {path[:SHOWN]!r} fails on the last JSON document: {str(error)[:SHOWN]}")
+    except Exception as error:  # noqa: BLE001 as above: AssertionError, NotImplementedError and AttributeError are known
+        return Samples(problem=f"the JSONPath {path[:SHOWN]!r} fails on the last JSON document: {_said(error)}")
     if not found:
         return Samples(problem=f"the JSONPath {path[:SHOWN]!r} finds nothing in the last JSON document")
     return _last(found, "values")
+
+
+def _multiplies(part: Any) -> bool:
+    """A text or a list times a number may be larger than memory."""
+    if isinstance(part, list | tuple):
+        return any(map(_multiplies, part))
+    if isinstance(part, Operation) and part.op is operator.mul:
+        return True
+    return isinstance(part, JSONPath | Expression) and any(map(_multiplies, vars(part).values()))
+
+
+def _said(error: Exception) -> str:
+    return str(error)[:SHOWN] or type(error).__name__
 
 
 def _documents(text: str, starts: re.Pattern[str]) -> Iterator[Any]:
@@ -140,7 +159,8 @@ def _last(found: list[Any], what: str) -> Samples:
             problem=f"{str(value)[:SHOWN]!r} is no number: the pattern's first group, or the path, must be one"
         )
     if not math.isfinite(number):
-        return Samples(problem=f"{str(value)[:SHOWN]!r} is not a finite number")
+        shown = value if isinstance(value, str) else number  # an integer may have more digits than Python writes
+        return Samples(problem=f"{str(shown)[:SHOWN]!r} is not a finite number")
     return Samples((number,), f"{len(found)} {what}, of which the last counts" if len(found) > 1 else "")
 
 
