@@ -71,7 +71,7 @@ class MetricBody(Strict):
 
     pattern: Text | None = Field(
         None,
-        description="Regular expression (Python's) whose group is the number.",
+        description="Regular expression (RE2's) whose group is the number.",
         examples=[r"Output token throughput \(tok/s\): +([0-9.]+)"],
     )
     json_path: Text | None = Field(
@@ -88,7 +88,7 @@ class ResourcesBody(Strict):
 
     gpus: int | None = Field(None, description="GPUs of one model, on one node.", examples=[4])
     gpu: Line | None = Field(
-        None, description="Regular expression that the GPUs' model is found by.", examples=["H800|H100"]
+        None, description="Regular expression (RE2's) that the GPUs' model is found by.", examples=["H800|H100"]
     )
     shm: Measure | None = Field(None, description="Shared memory.", examples=["16GiB"])
     memory: Measure | None = Field(None, description="Memory; more ends the run.", examples=["64GiB", 68719476736])

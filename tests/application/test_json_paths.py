@@ -1,0 +1,59 @@
+"""The service takes the JSONPaths that workers take, and no others."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+
+import pytest
+
+from service.application.reproduction import metric
+from service.application.submission import MetricForm
+from service.domain.errors import BadRequest
+from tests.application.test_submit import PLAIN
+from worker.observe import samples
+
+PRINTED = json.dumps({"v": 1.5, "a": {"v": 1.5}, "list": [{"v": 1.5, "name": "x"}]}).encode()
+
+
+@dataclass(frozen=True)
+class Asked:
+    pattern: None
+    json_path: str
+
+
+def service_takes(path: str) -> bool:
+    form = MetricForm("higher", json=path)
+    try:
+        metric(form, replace(PLAIN, metric=form))
+    except BadRequest:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["$.v", "v", "$..v", "$.list[0].v", "$.list[*].v", "$.list[?(@.name == 'x')].v", "$['v']", "$.v + $.a.v"],
+)
+def test_what_both_take_finds_the_number(path: str) -> None:
+    assert service_takes(path)
+    assert samples(PRINTED, Asked(None, path)).values
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "$[",
+        "$.",
+        "$.v.`unknown`",
+        "$..a..v",
+        "$.list[?(@.name =~ '(x+)+$')].v",
+        "$.v.`sub(/a/, b)`",
+        "$.v.`split(a, 0, -1)`",
+        "$.v * $.a.v",
+        "$.list[?(@.v * 2 > 1)].v",
+    ],
+)
+def test_what_one_refuses_the_other_refuses(path: str) -> None:
+    assert not service_takes(path)
+    assert not samples(PRINTED, Asked(None, path)).values
