@@ -20,13 +20,15 @@ def earlier(stage: str, than: str) -> bool:
 
 
 class Gives(StrEnum):
-    """`fault`: no verdict, another attempt. `out`: the same, and the node is taken out. `own day`: the same, with
-    dependencies as of the commit. `refused`: nothing can be judged by such a request."""
+    """`fault`: no verdict, another attempt, by another node. `later`: the same, by any node after a while. `out`: as a
+    fault, and the node is taken out. `own day`: another attempt with dependencies as of the commit. `refused`: nothing
+    can be judged by such a request."""
 
     GOOD = "good"
     BAD = "bad"
     SKIP = "skip"
     FAULT = "fault"
+    LATER = "later"
     OUT = "out"
     OWN_DAY = "own day"
     REFUSED = "refused"

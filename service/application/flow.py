@@ -83,9 +83,10 @@ class Flow(Work):
     def report(self, id: str) -> Report:
         with self.ports.bisections.transaction() as tx:
             bisection, probes, builds = tx.bisection(id), tx.probes(id), tx.builds_of(id)
+            waits = nodes.waits(bisection, tx.nodes(), self.ports.clock.now())
         wanted = reports.wanted_commits(bisection, probes)
         commits = self.ports.history.commits(bisection.request.repo, wanted) if wanted else {}
-        return reports.report(bisection, probes, commits, builds)
+        return reports.report(bisection, probes, commits, builds, waits)
 
     def log(self, probe_id: str) -> LogStream:
         """Errors: NotFound; NotNow while the probe still runs."""
@@ -208,12 +209,7 @@ class Flow(Work):
         """`adopted`: kind, id and attempt of what it goes on with after a restart."""
         with self._work() as tx:
             nodes.beat(tx, node)
-            on_node = sweep.running_on(tx, node.name) if booted else ()
-            running = {(found.kind, found.id, found.attempt): found for found in on_node}
-            left = tuple(running[key] for key in sorted(running.keys() - adopted))
-            for kind, id, attempt in sorted(adopted - running.keys()):
-                # Given up while the node was away: its run is not wanted any more.
-                sweep.stop(tx, kind, id, attempt, self.ports.clock.now())
+            left = sweep.booted(tx, node.name, adopted, self.ports.clock.now()) if booted else ()
         touched: set[str] = set()
         for ticket in left:
             with self._work() as tx:
@@ -247,12 +243,12 @@ class Flow(Work):
         """The broker may have forgotten who was taken out; and what waits for a node that is gone goes to any other."""
         with self._work() as tx:
             now = self.ports.clock.now()
-            out = [node.name for node in tx.nodes() if node.out]
+            known = tx.nodes()
             stranded = nodes.stranded(tx, now)
             for probe in stranded:
                 sweep.send_elsewhere(tx, probe, now)
-        for name in out:
-            self.ports.queue.take_out(name, out=True)
+        for node in known:
+            self.ports.queue.take_out(node.name, out=bool(node.out))
         return {probe.bisection_id for probe in stranded}
 
     def _evict(self) -> None:

@@ -123,16 +123,21 @@ def _known(outcome: Outcome) -> list[Sign]:
 
 def _counts(sign: Sign, meaning: Meaning, case: Case) -> bool:
     root = case.outcome.signature
-    if meaning.commits and sum(fault.kind == sign.rule for fault in case.faults) >= TRIED_ELSEWHERE:
+    if meaning.means is Means.OUT and not case.outcome.environment.get("gpus"):
+        # Any text may speak of a broken card; a run that had none cannot have met one.
         return False
     return sign.root or meaning.anywhere or root is None or root.kind in _VAGUE
 
 
 def _by_sign(sign: Sign, meaning: Meaning, case: Case) -> Ruling | None:
     reason = f"{meaning.what}: {sign.said}"
+    if meaning.commits and sum(fault.kind == sign.rule for fault in case.faults) >= TRIED_ELSEWHERE:
+        return _everywhere(case, reason)
     match meaning.means:
-        case Means.ELSEWHERE | Means.LATER:
+        case Means.ELSEWHERE:
             return Ruling(Gives.FAULT, reason, sign.rule, meaning.advice)
+        case Means.LATER:
+            return Ruling(Gives.LATER, reason, sign.rule, meaning.advice)
         case Means.OUT:
             return Ruling(Gives.OUT, reason, sign.rule, meaning.advice)
         case Means.HOPELESS:
@@ -143,6 +148,13 @@ def _by_sign(sign: Sign, meaning: Meaning, case: Case) -> Ruling | None:
             return _held(case, sign, meaning)
         case Means.OWN_DAY:
             return _own_day(case, reason, meaning)
+
+
+def _everywhere(case: Case, reason: str) -> Ruling | None:
+    """At the bad end it is the failure; elsewhere all nodes of a class may be unfit for that commit."""
+    if case.wanted is None or case.outcome.failure_seen is not None:
+        return None
+    return _skip(f"{reason}; on every attempt")
 
 
 def _held(case: Case, sign: Sign, meaning: Meaning) -> Ruling | None:
@@ -247,7 +259,7 @@ def _controlled(case: Case, why: str) -> Ruling:
     ruled = rule(Case(control, plain, faults=case.faults, own_day=True))
     if ruled.gives is Gives.GOOD:
         return Ruling(Gives.BAD, f"{why}; the control passes")
-    if ruled.gives in (Gives.FAULT, Gives.OUT, Gives.REFUSED):
+    if ruled.gives in (Gives.FAULT, Gives.LATER, Gives.OUT, Gives.REFUSED):
         return replace(ruled, reason=f"in the control: {ruled.reason}")
     return _skip(f"also fails with the control: {ruled.reason}")
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from service.application import wording
 from service.application.ports import Transaction
-from service.domain.bisection import Message, Node, Probe
+from service.domain.bisection import Bisection, Message, Node, Probe
 from service.domain.errors import NotFound
 from service.domain.evidence import Fault
-from service.domain.lifecycle import ProbeState
+from service.domain.lifecycle import LIVE_BISECTIONS, ProbeState
 from service.domain.recipe import Resources
+from service.domain.recipe_rules import fits_model
 
 #: A node that has said nothing for so long has no room.
 SILENT = timedelta(seconds=60)
@@ -47,7 +48,7 @@ def gpu_class(wanted: Resources, nodes: Collection[Node], now: datetime) -> str 
     """The class of GPUs that a bisection's runs get: all the same, that of most nodes which have enough of them."""
     there = running(nodes, now)
     models = {gpu.gpu_class: gpu.model for node in there for gpu in node.gpus}
-    named = [c for c, model in models.items() if wanted.gpu is None or re.search(wanted.gpu, model, re.IGNORECASE)]
+    named = [found for found, model in models.items() if fits_model(wanted, model)]
     count = {found: len(fitting(there, wanted.gpus, found)) for found in named}
     enough = sorted(found for found in named if count[found])
     return max(enough, key=lambda found: count[found], default=None)
@@ -57,6 +58,15 @@ def models(nodes: Collection[Node], now: datetime) -> list[str]:
     """How many GPUs of which model each node has, in words."""
     several = [Counter(gpu.model for gpu in node.gpus) for node in running(nodes, now)]
     return sorted({f"{number} x {model}" for found in several for model, number in found.items()})
+
+
+def waits(bisection: Bisection, nodes: Collection[Node], now: datetime) -> tuple[str, ...]:
+    """What a bisection that has begun waits for, when no node that takes probes has its GPUs any more."""
+    wanted, resources = bisection.setup.gpu_class, bisection.request.recipe.resources
+    if wanted is None or bisection.state not in LIVE_BISECTIONS or fitting(running(nodes, now), resources.gpus, wanted):
+        return ()
+    out = [f"{node.name} is out: {node.out}" for node in fitting(nodes, resources.gpus, wanted) if node.out]
+    return ("; ".join((wording.waits_for_gpus(resources, models(nodes, now)), *out)),)
 
 
 def another(tx: Transaction, probe: Probe, faults: Sequence[Fault], now: datetime) -> str | None:
@@ -76,7 +86,7 @@ def take_out(tx: Transaction, name: str, why: str, now: datetime) -> None:
     node = tx.node(name, lock=True)
     if node is not None and not node.out:
         tx.save_node(replace(node, out=why))
-        tx.post(Message("node", f"node:{name}:out:{now.isoformat()}", {"node": name, "out": True}), now)
+        tx.post(Message("node", f"node:{name}:out:{now.isoformat()}", {"node": name}), now)
 
 
 def bring_back(tx: Transaction, name: str, now: datetime) -> Node:
@@ -87,7 +97,7 @@ def bring_back(tx: Transaction, name: str, now: datetime) -> Node:
         raise NotFound(f"there is no node {name!r}", value=name, advice=f"known are: {known}")
     back = replace(found, out="")
     tx.save_node(back)
-    tx.post(Message("node", f"node:{name}:back:{now.isoformat()}", {"node": name, "out": False}), now)
+    tx.post(Message("node", f"node:{name}:back:{now.isoformat()}", {"node": name}), now)
     return back
 
 

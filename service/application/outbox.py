@@ -57,8 +57,7 @@ def compose(tx: Transaction, message: Message) -> Posted:
             kind, id, attempt = str(payload["kind"]), str(payload["id"]), int(str(payload["attempt"]))
             return Posted(message, lambda ports: ports.queue.cancel(kind, id, attempt))
         case "node":
-            name, out = str(payload["node"]), bool(payload["out"])
-            return Posted(message, lambda ports: ports.queue.take_out(name, out=out))
+            return Posted(message, _node(tx, str(payload["node"])))
         case "remove":
             return Posted(message, lambda ports: ports.artifacts.remove(str(payload["path"])))
     raise ValueError(f"nothing sends {message.topic!r}")
@@ -88,6 +87,12 @@ def _probe(tx: Transaction, id: str, attempt: object) -> Callable[[Ports], None]
     bisection = tx.bisection(probe.bisection_id)
     build = tx.build(probe.build_key) if probe.build_key else None
     return lambda ports: ports.queue.send_probe(Composer(bisection, ports.history).probe(probe, build))
+
+
+def _node(tx: Transaction, name: str) -> Callable[[Ports], None]:
+    """As it stands now: what was posted may be older than what was said since."""
+    found = tx.node(name)
+    return lambda ports: ports.queue.take_out(name, out=found is not None and bool(found.out))
 
 
 def _nothing(ports: Ports) -> None:

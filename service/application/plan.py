@@ -226,6 +226,7 @@ def _go_on(bisection: Bisection, probes: Sequence[Probe], scope: Scope, evidence
     worthless = set(redundant(scope.range, evidence, flying, prior, noise))
     kept = tuple(probe.sha for probe in live if probe.sha not in worthless)
     more = _undecided(probes, evidence, kept)
+    more = [sha for sha in more if sha not in redundant(scope.range, evidence, tuple(more), prior, noise)]
     kept = (*kept, *more[: max(width - len(kept), 0)])
     costs = _costs(bisection, scope, evidence, forecast)
     new = next_probes(scope.range, evidence, prior, kept, width, costs, noise)

@@ -25,10 +25,11 @@ class LogStream:
 def log_of(probe: Probe) -> Log:
     if probe.state in LIVE_PROBES:
         raise NotNow(f"probe {probe.id} is {probe.state}", value=probe.id, advice="its log can be read when it ends")
-    if probe.outcome is None or probe.outcome.log is None:
+    ran = probe.outcome or next((fault.outcome for fault in reversed(probe.faults) if fault.outcome), None)
+    if ran is None or ran.log is None:
         why = probe.reason or str(probe.state)
         raise NotFound(f"probe {probe.id} left no log ({why})", value=probe.id, advice="only a probe that ran has one")
-    return probe.outcome.log
+    return ran.log
 
 
 def log_of_build(build: Build | None, key: str) -> Log:

@@ -23,6 +23,8 @@ from service.domain.results import BuildReport, ProbeReport, WheelFacts
 MAX_FAULTS = 3
 #: Seconds before the next attempt, by how many faults there were: what is down for a moment may be back by then.
 RETRY_AFTER_S = (5.0, 20.0)
+#: The same where what it needs is away for everyone, as a server that is asked too often.
+LATER_S = (30.0, 120.0)
 #: The node is gone, or was: another attempt need not wait for it to mend.
 AT_ONCE = frozenset({"stopped", "lost", "restarted", "lost-base"})
 #: The store has lost a wheel that was built: only building it again helps.
@@ -76,26 +78,30 @@ def _observed(tx: Transaction, probe: Probe, outcome: Outcome, now: datetime) ->
         data: dict[str, object] = {"probe": probe.id, "sha": probe.sha, "reason": ruled.reason}
         tx.add_event(probe.bisection_id, now, "own day", data)
         queue_probe(tx, replace(probe, own_day=True), now)
-    elif ruled.gives in (Gives.FAULT, Gives.OUT):
-        fault = Fault(ruled.kind, ruled.reason, ruled.advice, probe.node or "", outcome.log)
+    elif ruled.gives in (Gives.FAULT, Gives.LATER, Gives.OUT):
+        fault = Fault(ruled.kind, ruled.reason, ruled.advice, probe.node or "", outcome)
         if ruled.gives is Gives.OUT and probe.node is not None:
             nodes.take_out(tx, probe.node, ruled.reason, now)
             tx.add_event(probe.bisection_id, now, "node out", {"node": probe.node, "reason": ruled.reason})
-        retry_probe(tx, probe, fault, now)
+        retry_probe(tx, probe, fault, now, later=ruled.gives is Gives.LATER)
     else:
         give_verdict(tx, replace(probe, outcome=outcome), ProbeState.JUDGED, judgement, now)
 
 
-def retry_probe(tx: Transaction, probe: Probe, fault: Fault, now: datetime) -> None:
-    """A new attempt, or the end after MAX_FAULTS."""
+def retry_probe(tx: Transaction, probe: Probe, fault: Fault, now: datetime, *, later: bool = False) -> None:
+    """A new attempt, by another node where there is one, or the end after MAX_FAULTS.
+
+    `later`: what it needs is away for every node, and may be back after a while.
+    """
     faults = (*probe.faults, fault)
     data: dict[str, object] = {"probe": probe.id, "kind": fault.kind, "message": fault.message}
     tx.add_event(probe.bisection_id, now, "fault", data)
     if counted(faults) < MAX_FAULTS and fault.kind in LOST_WHEEL and probe.build_key is not None:
         rebuild(tx, replace(probe, faults=faults), now)
     elif counted(faults) < MAX_FAULTS:
-        again = replace(probe, faults=faults, target=nodes.another(tx, probe, faults, now))
-        queue_probe(tx, again, now, delay_s(faults))
+        target = None if later else nodes.another(tx, probe, faults, now)
+        seconds = LATER_S[min(counted(faults), len(LATER_S)) - 1] if later else delay_s(faults)
+        queue_probe(tx, replace(probe, faults=faults, target=target), now, seconds)
     else:
         _give_up(tx, replace(probe, faults=faults), now)
 

@@ -69,8 +69,13 @@ def wanted_commits(bisection: Bisection, probes: Sequence[Probe]) -> frozenset[s
 
 
 def report(
-    bisection: Bisection, probes: Sequence[Probe], commits: Mapping[str, Commit], builds: Sequence[Build] = ()
+    bisection: Bisection,
+    probes: Sequence[Probe],
+    commits: Mapping[str, Commit],
+    builds: Sequence[Build] = (),
+    waits: Sequence[str] = (),
 ) -> Report:
+    """`waits`: what it waits for that is not its own work, a sentence each."""
     answer = tuple(commits[sha] for sha in bisection.answer.shas) if bisection.answer else ()
     proofs = _proofs(bisection, probes, commits, answer)
     found = bisection.state is BisectionState.FOUND
@@ -84,7 +89,11 @@ def report(
         probes_done=sum(probe.verdict is not None for probe in probes),
         probes_running=tuple(probe for probe in probes if probe.state is ProbeState.RUNNING),
         headline=wording.headline(bisection, answer),
-        explanation=(*wording.explanation(bisection, commits), *wording.drifted([_told(one) for one in drift])),
+        explanation=(
+            *wording.explanation(bisection, commits),
+            *waits,
+            *wording.drifted([_told(one) for one in drift]),
+        ),
         wheels=wheels_of(bisection, builds),
         drift=drift,
     )

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from service.application import builds, survey
 from service.application.dispatch import queue_probe
 from service.application.ports import ProbeQueue, Transaction
-from service.application.record import release, retry_build, retry_probe
+from service.application.record import probe_started, release, retry_build, retry_probe
 from service.domain.bisection import Bisection, Build, Message, Probe
 from service.domain.evidence import Fault
 from service.domain.lifecycle import LIVE_BUILDS, BisectionState, BuildState, ProbeState
@@ -172,6 +172,19 @@ def running_on(tx: Transaction, node: str) -> tuple[Ticket, ...]:
     probes = [Ticket("probe", p.id, p.attempt) for p in tx.probes_in((ProbeState.RUNNING,)) if p.node == node]
     builds = [Ticket("build", b.key, b.attempt) for b in tx.builds_in((BuildState.RUNNING,)) if b.node == node]
     return (*probes, *builds)
+
+
+def booted(tx: Transaction, node: str, adopted: frozenset[tuple[str, str, int]], now: datetime) -> tuple[Ticket, ...]:
+    """What the node's last life left and its new one does not go on with. `adopted`: kind, id and attempt."""
+    for kind, id, attempt in sorted(adopted):
+        if kind == "probe":
+            # That it had begun may not have been told before the worker died.
+            probe_started(tx, id, attempt, node, now)
+    running = {(found.kind, found.id, found.attempt): found for found in running_on(tx, node)}
+    for kind, id, attempt in sorted(adopted - running.keys()):
+        # Given up while the node was away: its run is not wanted any more.
+        stop(tx, kind, id, attempt, now)
+    return tuple(running[key] for key in sorted(running.keys() - adopted))
 
 
 def give_back(tx: Transaction, ticket: Ticket, now: datetime) -> frozenset[str]:

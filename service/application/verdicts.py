@@ -76,12 +76,17 @@ def ruling_of(
 def judged(bisection: Bisection, probes: Sequence[Probe]) -> tuple[Judged, ...]:
     """Of the probes whose outcome is known."""
     wanted = wanted_of(bisection, probes)
-    known = [
-        (probe, probe.outcome) for probe in probes if probe.state is ProbeState.JUDGED and probe.outcome is not None
-    ]
+    known = [(probe, outcome) for probe in probes if (outcome := _outcome(probe)) is not None]
     found = [_judged(bisection, probe, outcome, wanted) for probe, outcome in known]
     numbers = measured(bisection, [one.probe for one in found if one.counts])
     return tuple(found) if numbers is None else tuple(_by_number(one, numbers) for one in found)
+
+
+def _outcome(probe: Probe) -> Outcome | None:
+    """Of a probe that was given up, that of its last attempt: a rule may have been wrong about the node."""
+    if probe.state is ProbeState.FAULTED:
+        return probe.faults[-1].outcome if probe.faults else None
+    return probe.outcome if probe.state is ProbeState.JUDGED else None
 
 
 def _judged(bisection: Bisection, probe: Probe, outcome: Outcome, wanted: Wanted | None) -> Judged:
@@ -90,7 +95,11 @@ def _judged(bisection: Bisection, probe: Probe, outcome: Outcome, wanted: Wanted
     if outcome.ended_in in _BUILD:
         told = judge_build_failure(outcome, bisection.request, wanted=wanted)
         return Judged(probe, told.verdict, told.reason)
-    ruled = rule(Case(outcome, bisection.request, wanted, probe.faults, probe.own_day))
+    given_up = probe.state is ProbeState.FAULTED
+    faults = probe.faults[:-1] if given_up else probe.faults
+    ruled = rule(Case(outcome, bisection.request, wanted, faults, probe.own_day))
+    if given_up and ruled.gives not in (Gives.GOOD, Gives.BAD):
+        return Judged(probe, probe.verdict, probe.reason)
     return Judged(probe, ruled.judgement.verdict, ruled.reason, ruled)
 
 
@@ -111,13 +120,20 @@ def _by_number(one: Judged, numbers: Measured) -> Judged:
 def derive(tx: Transaction, bisection: Bisection, now: datetime) -> tuple[Probe, ...]:
     """All probes, with the verdicts that their outcomes have now; what changed by that is kept and told."""
     probes = tx.probes(bisection.id)
-    changed = {one.probe.id: one for one in judged(bisection, probes) if one.verdict is not one.probe.verdict}
-    for one in changed.values():
+    found = [one for one in judged(bisection, probes) if (one.verdict, one.reason) != _given(one.probe)]
+    changed = {one.probe.id: one for one in found}
+    for one in found:
         tx.save_probe(_changed(one))
+        if one.verdict is one.probe.verdict:
+            continue
         data: dict[str, object] = {"probe": one.probe.id, "sha": one.probe.sha, "verdict": str(one.verdict or "")}
         was = str(one.probe.verdict or "")
         tx.add_event(bisection.id, now, "judged again", {**data, "was": was, "reason": one.reason})
     return tuple(_changed(changed[probe.id]) if probe.id in changed else probe for probe in probes)
+
+
+def _given(probe: Probe) -> tuple[Verdict | None, str]:
+    return probe.verdict, probe.reason
 
 
 def _changed(one: Judged) -> Probe:

@@ -41,13 +41,14 @@ class Log:
 
 @dataclass(frozen=True)
 class Fault:
-    """`node`: where it happened; empty for our own and of a time when this was not kept. `log`: of that attempt."""
+    """`node`: where it happened; empty for our own and of a time when this was not kept. `outcome`: of that attempt,
+    where it came to a run."""
 
     kind: str
     message: str
     advice: str = ""
     node: str = ""
-    log: Log | None = None
+    outcome: Outcome | None = None
 
 
 @dataclass(frozen=True)

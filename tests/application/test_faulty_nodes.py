@@ -5,6 +5,7 @@ from datetime import UTC, timedelta
 
 import pytest
 
+from service.application.ports import QueueUnavailable
 from service.domain.bisection import Bisection, Gpu, Node
 from service.domain.errors import NotFound
 from service.domain.evidence import Outcome, Replaced, Sign, Verdict
@@ -14,7 +15,8 @@ from tests.application.conftest import World
 
 GOOD, BAD = Outcome("script", exit_status=0), Outcome("script", exit_status=1)
 FULL = replace(BAD, signs=(Sign("disk-full", "No space left on device", root=True),))
-BROKEN = replace(BAD, signs=(Sign("gpu-broken", "Xid 79: GPU has fallen off the bus"),))
+GPUS = {"gpus": "0: H100"}
+BROKEN = replace(BAD, signs=(Sign("gpu-broken", "Xid 79: GPU has fallen off the bus"),), environment=GPUS)
 
 
 def node(world: World, name: str, *models: str, **change: object) -> Node:
@@ -43,7 +45,7 @@ def test_a_fault_goes_to_a_node_that_has_not_failed_with_it(world: World) -> Non
     assert sorted(tried) == ["n2", "n3"]
     probe = world.flow.probes(tried and "b0000000001")[0]
     assert [fault.node for fault in probe.faults] == ["n1", tried[0]]
-    assert all(fault.log is not None for fault in probe.faults)
+    assert all(fault.outcome is not None and fault.outcome.log is not None for fault in probe.faults)
 
 
 def test_the_only_node_tries_it_again(world: World) -> None:
@@ -78,12 +80,35 @@ def test_a_node_with_a_broken_gpu_gets_no_probe_until_it_is_brought_back(world: 
     node(world, "n1")
     assert "Xid 79" in {found.name: found.out for found in world.flow.nodes()}["n1"], "its next beat changes nothing"
     world.wait_for_retry()
-    assert world.workers.taken_out[-1] == ("n1", True), "the broker may forget, so that it is told again"
+    assert world.workers.taken_out[-2:] == [("n1", True), ("n2", False)], "the broker may forget, so it is told again"
     assert world.workers.probes[0].target == "n2"
     world.flow.bring_back("n1")
     assert world.workers.taken_out[-1] == ("n1", False)
     assert {found.name: found.out for found in world.flow.nodes()}["n1"] == ""
     assert any(event.kind == "node out" for event in world.flow.events(id))
+
+
+def test_a_run_that_had_no_gpu_cannot_have_met_a_broken_one(world: World) -> None:
+    """Whatever its log says: else a commit's own words could take out all nodes."""
+    node(world, "n1")
+    id = begin(world).id
+    world.workers.observe(world.flow, replace(BROKEN, environment={}))
+    assert world.workers.taken_out == []
+    assert world.flow.probes(id)[0].verdict is Verdict.BAD
+
+
+def test_what_was_said_of_a_node_while_the_broker_was_away_is_told_as_it_stands_now(world: World) -> None:
+    node(world, "n1")
+    begin(world)
+    world.workers.down = True
+    with pytest.raises(QueueUnavailable):
+        world.workers.take_out("n1", out=True)
+    world.workers.observe(world.flow, BROKEN)
+    world.flow.bring_back("n1")
+    world.workers.down = False
+    world.clock.pass_(21)
+    world.flow.sweep()
+    assert {out for _, out in world.workers.taken_out} == {False}
 
 
 def test_only_a_node_that_is_known_is_brought_back(world: World) -> None:
@@ -101,6 +126,39 @@ def test_a_worker_goes_on_with_what_it_adopted_after_a_restart(world: World) -> 
     states = {probe.id: (probe.state, probe.attempt) for probe in world.flow.probes(id)}
     assert states[first.probe] == (ProbeState.RUNNING, first.attempt)
     assert states[second.probe] == (ProbeState.QUEUED, second.attempt + 1)
+
+
+def test_a_run_is_adopted_whose_beginning_was_never_told(world: World) -> None:
+    node(world, "n1")
+    id = begin(world).id
+    order = world.workers.probes.pop()
+    alive = Node("n1", 1, world.clock.now(), "alive")
+    world.flow.node(alive, booted=True, adopted=frozenset({("probe", order.probe, order.attempt)}))
+    assert world.workers.cancelled == []
+    assert (world.flow.probes(id)[0].state, world.flow.probes(id)[0].node) == (ProbeState.RUNNING, "n1")
+
+
+def test_what_everyone_is_refused_is_tried_again_later_by_anyone(world: World) -> None:
+    node(world, "n1")
+    node(world, "n2")
+    begin(world)
+    world.workers.observe(world.flow, replace(BAD, signs=(Sign("download", "429 Too Many Requests", root=True),)))
+    world.clock.pass_(21)
+    world.flow.sweep()
+    assert world.workers.probes == []
+    world.clock.pass_(10)
+    node(world, "n1")
+    world.flow.sweep()
+    assert world.workers.probes[0].target is None
+
+
+def test_a_bisection_whose_gpus_are_gone_says_what_it_waits_for(world: World) -> None:
+    node(world, "n1", *["H100"] * 4)
+    found = gpus(world, Resources(gpus=4, gpu="H100"))
+    assert not any("waits" in line for line in world.flow.report(found.id).explanation)
+    world.workers.observe(world.flow, BROKEN)
+    told = " ".join(world.flow.report(found.id).explanation)
+    assert "waits for a node with 4 GPUs" in told and "n1 is out: a GPU or its link is broken" in told
 
 
 def test_what_a_worker_adopted_too_late_is_stopped(world: World) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from service.application.verdicts import judged, wanted_of
 from service.domain.bisection import Better, Metric
-from service.domain.evidence import Frame, Outcome, Signature, Verdict
-from service.domain.lifecycle import BisectionState
+from service.domain.evidence import Frame, Outcome, Sign, Signature, Verdict
+from service.domain.lifecycle import BisectionState, ProbeState
 from tests.application.conftest import World
 
 GOOD = Outcome("script", exit_status=0)
@@ -70,6 +70,49 @@ def test_an_answer_is_taken_back_when_a_verdict_that_it_stands_on_changes(world:
     reopened = world.flow.bisection(id)
     assert reopened.state in (BisectionState.SEARCHING, BisectionState.SUSPECTS)
     assert reopened.answer is None or set(reopened.answer.shas) > {world.shas[13]}
+
+
+def test_a_probe_that_was_given_up_is_judged_by_its_last_outcome_once_the_rule_is_another(world: World) -> None:
+    """As after an upgrade that takes a sign for nothing any more: here it is taken off what is kept."""
+    id = world.submit().id
+    world.workers.prepare(world.flow)
+    world.workers.observe(world.flow, failed(None))
+    world.workers.observe(world.flow, GOOD)
+    full = replace(failed(None), signs=(Sign("disk-full", "No space left on device", root=True),))
+    for _ in range(3):
+        world.workers.observe(world.flow, full)
+        world.wait_for_retry()
+    given_up = next(probe for probe in world.flow.probes(id) if probe.faults)
+    assert (given_up.state, given_up.verdict, len(given_up.faults)) == (ProbeState.FAULTED, Verdict.SKIP, 3)
+    assert world.flow.judge_again(id) == ()
+    last = replace(given_up.faults[-1], outcome=replace(full, signs=()))
+    with world.flow.ports.bisections.transaction() as tx:
+        tx.save_probe(replace(given_up, faults=(*given_up.faults[:-1], last)))
+    assert [(probe.id, probe.verdict) for probe in world.flow.judge_again(id)] == [(given_up.id, Verdict.BAD)]
+
+
+def test_a_commit_whose_number_is_not_asked_for_any_more_is_left_alone(world: World) -> None:
+    """Commit 6 was measured once when 13 turned out good: no sweep has it run again."""
+    order = {sha: number for number, sha in enumerate(world.shas)}
+    id = world.submit(width=2).id
+    with world.flow.ports.bisections.transaction() as tx:
+        found = tx.bisection(id)
+        tx.save_bisection(replace(found, request=replace(found.request, metric=Metric(Better.HIGHER, "x"))))
+    world.workers.prepare(world.flow)
+    while world.flow.bisection(id).state is BisectionState.CHECKING_ENDS:
+        value = 100.0 - 10.0 * (order[world.workers.probes[0].source.sha] >= 17)
+        world.workers.observe(world.flow, replace(GOOD, samples=(value,)))
+    before = len(world.flow.probes(id))
+    for _ in range(4):
+        world.flow.sweep()
+    assert len(world.flow.probes(id)) == before
+    while world.workers.probes:
+        value = 100.0 - 10.0 * (order[world.workers.probes[0].source.sha] >= 17)
+        world.workers.observe(world.flow, replace(GOOD, samples=(value,)))
+        count = len(world.flow.probes(id))
+        world.flow.sweep()
+        assert len(world.flow.probes(id)) == count
+    assert world.flow.bisection(id).answer is not None
 
 
 def test_deriving_twice_changes_nothing(world: World) -> None:

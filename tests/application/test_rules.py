@@ -115,7 +115,7 @@ def test_a_replaced_package_is_refused_with_the_line_that_did_it() -> None:
 
 EXPECTED = {
     Means.ELSEWHERE: Gives.FAULT,
-    Means.LATER: Gives.FAULT,
+    Means.LATER: Gives.LATER,
     Means.OUT: Gives.OUT,
     Means.HOPELESS: Gives.REFUSED,
     Means.SKIP: Gives.SKIP,
@@ -127,11 +127,12 @@ EXPECTED = {
 def test_each_sign_has_its_meaning(name: str) -> None:
     meaning = MEANINGS[name]
     outcome = died(SHAPES, signs=(Sign(name, "the line", root=True),), dependencies={"torch": "2.8.0"})
+    outcome = replace(outcome, environment={"gpus": "2: H100"})
     held = replace(outcome, environment={"gpu_held_by": "GPU 2 is held by pid 4711 (train)"})
     found = ruled(held if meaning.means is Means.HELD else outcome)
     assert found.gives is EXPECTED.get(meaning.means, Gives.FAULT)
     assert "the line" in found.reason
-    if found.gives in (Gives.FAULT, Gives.OUT, Gives.REFUSED):
+    if found.gives in (Gives.FAULT, Gives.LATER, Gives.OUT, Gives.REFUSED):
         assert (found.kind, found.advice) == (name, meaning.advice)
 
 
@@ -164,8 +165,10 @@ def test_what_a_commit_may_cause_too_is_the_failure_looked_for_once_the_bad_end_
 def test_what_a_commit_may_cause_too_is_judged_when_it_happens_wherever_it_is_tried(name: str) -> None:
     outcome = died(signs=(Sign(name, "the line", root=True),))
     once, twice = (Fault(name, "x"),), (Fault(name, "x"), Fault(name, "x"))
-    assert ruled(outcome, wanted=None, faults=once).gives is Gives.FAULT
+    assert ruled(outcome, wanted=None, faults=once).gives in (Gives.FAULT, Gives.LATER)
     assert ruled(outcome, wanted=None, faults=twice).gives is Gives.BAD
+    # All nodes of a class may be unfit for a commit, which then tells nothing.
+    assert ruled(outcome, wanted=Wanted(None, "start"), faults=twice).gives is Gives.SKIP
 
 
 def test_a_gpu_that_was_empty_makes_a_want_of_memory_the_commit_s() -> None:
@@ -189,7 +192,7 @@ def test_dependencies_that_do_not_fit_are_tried_once_more_as_of_the_commit_and_t
 
 def test_a_broken_gpu_goes_before_everything_else_that_a_log_shows() -> None:
     signs = (Sign("download", "503", root=True), Sign("gpu-broken", "Xid 79"))
-    assert ruled(died(SHAPES, signs=signs)).kind == "gpu-broken"
+    assert ruled(died(SHAPES, signs=signs, environment={"gpus": "0: H100"})).kind == "gpu-broken"
 
 
 def test_a_sign_that_nobody_knows_is_left_aside() -> None:

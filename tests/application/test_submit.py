@@ -211,6 +211,8 @@ def test_a_server_without_a_sign_of_readiness_is_asked_for_its_health() -> None:
         ({"resources": ResourcesForm(gpus=65)}, "resources.gpus", "65"),
         ({"resources": ResourcesForm(gpu="H100")}, "resources.gpu", "no GPUs"),
         ({"resources": ResourcesForm(gpus=1, gpu="(")}, "resources.gpu", "no regular"),
+        ({"resources": ResourcesForm(gpus=1, gpu="H100(?!-40GB)")}, "resources.gpu", "RE2"),
+        ({"resources": ResourcesForm(gpus=1, gpu="(a{1000}){1000}")}, "resources.gpu", "RE2"),
         ({"resources": ResourcesForm(gpus=1, gpu=" ")}, "resources.gpu", "empty"),
         ({"resources": ResourcesForm(shm="16 parsecs")}, "resources.shm", "parsecs"),
         ({"resources": ResourcesForm(memory="0")}, "resources.memory", "'0'"),
