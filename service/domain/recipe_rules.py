@@ -9,6 +9,7 @@ from datetime import date
 from itertools import chain
 from urllib.parse import urlsplit
 
+import re2
 from packaging.requirements import InvalidRequirement, Requirement
 
 from service.domain.patterns import BadPattern, parse
@@ -192,12 +193,24 @@ def _gpu(wanted: Resources) -> Iterator[Flaw]:
         advice = "add gpus: how many, or remove gpu"
         yield Flaw(where, "resources.gpu is given, but no GPUs are asked for", wanted.gpu, advice)
     try:
-        wrong = "is too long" if len(wanted.gpu) > LONGEST_GPU else "" if re.compile(wanted.gpu) else ""
-    except (re.error, OverflowError, RecursionError) as error:
-        wrong = f"is no regular expression: {error}"
+        wrong = "is too long" if len(wanted.gpu) > LONGEST_GPU else "" if _models(wanted.gpu) else ""
+    except re2.error as error:
+        wrong = f"is no regular expression that RE2 takes: {error.args[0].decode('utf-8', 'replace')}"
     if wrong:
         advice = "write a part of the model's name, or several parts as in H800|H100"
         yield Flaw(where, f"resources.gpu: {wanted.gpu[:80]!r} {wrong}", wanted.gpu, advice)
+
+
+def fits_model(wanted: Resources, model: str) -> bool:
+    """Whether a GPU of this model will do, of a recipe that has no flaw."""
+    return wanted.gpu is None or _models(wanted.gpu).search(model.encode("utf-8", "replace")) is not None
+
+
+def _models(pattern: str) -> re2._Regexp[bytes]:
+    """RE2, which takes linear time: what a user writes is searched within a transaction. Errors: re2.error."""
+    options = re2.Options()
+    options.log_errors, options.case_sensitive = False, False
+    return re2.compile(pattern.encode("utf-8", "replace"), options)
 
 
 def _secrets(recipe: Recipe) -> Iterator[Flaw]:

@@ -14,7 +14,9 @@ class ReadyBody(Strict):
     """When the server counts as ready: at the first of the two that is given, and no later than `within`."""
 
     http: Line | None = Field(None, description="Path that answers 200 once the server is ready.", examples=["/health"])
-    log: Line | None = Field(None, description="Text that the server prints once it is ready.")
+    log: Line | None = Field(
+        None, description="Text, or regular expression (Python's), of a line that the server prints once it is ready."
+    )
     within: Measure | None = Field(
         None, description="How long the start may take: seconds, or like 90s, 20m, 1h30m.", examples=["20m"]
     )
