@@ -28,15 +28,15 @@ Key = tuple[str, str, int]
 class Stream:
     """One run's log on its channel. `seen`: who came last to watch it, None while nobody does."""
 
-    def __init__(self, key: Key, job: Job) -> None:
+    def __init__(self, key: Key, job: Job, cap: int) -> None:
         self.key, self.lock = key, threading.Lock()
-        self._job = job
+        self._job, self._cap = job, cap
         self._begin_anew()
 
     def _begin_anew(self) -> None:
         self._seen: str | None = None
         self._alone = 0
-        self._log, self._name = Along(self._job), uuid.uuid4().hex
+        self._log, self._name = Along(self._job, self._cap), uuid.uuid4().hex
         self._sent, self._last = 0, b""
 
     def pieces(self, watcher: str | None) -> Iterator[Piece]:
@@ -70,9 +70,10 @@ class Live(threading.Thread):
         self._away = False
 
     @contextlib.contextmanager
-    def showing(self, key: Key, job: Job) -> Iterator[None]:
-        """The job's log can be watched meanwhile; to its very end, before what follows is told to anybody."""
-        stream = Stream(key, job)
+    def showing(self, key: Key, job: Job, cap: int) -> Iterator[None]:
+        """The job's log, of at most `cap` bytes, can be watched meanwhile; to its very end, before what follows is told
+        to anybody."""
+        stream = Stream(key, job, cap)
         with self._lock:
             self._streams.add(stream)
         try:
@@ -97,9 +98,10 @@ class Live(threading.Thread):
             watchers = self._redis.mget([watched_key(*stream.key) for stream in streams])
             for stream, watcher in zip(streams, watchers, strict=True):
                 self._publish(stream, str(watcher) if watcher is not None else None)
-        except redis.RedisError as error:
+        except (redis.RedisError, UnicodeError) as error:
+            # Also an answer that is none of ours: this thread goes on for all runs to come.
             if not self._away:
-                log.warning("redis does not answer, logs are not shown meanwhile: %s", error)
+                log.warning("redis does not answer as it should, logs are not shown meanwhile: %s", error)
             self._away = True
         else:
             self._away = False
@@ -109,5 +111,5 @@ class Live(threading.Thread):
             try:
                 for piece in stream.pieces(watcher):
                     self._redis.publish(live_channel(*stream.key), piece.packed())
-            except NodeFault as fault:
-                log.warning("the log of %s %s.%s cannot be shown: %s", *stream.key, fault.message)
+            except (NodeFault, OSError, ValueError) as error:
+                log.warning("the log of %s %s.%s cannot be shown: %s", *stream.key, error)

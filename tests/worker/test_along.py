@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -62,7 +63,7 @@ def test_every_byte_is_shown_once_or_counted(
     tmp_path_factory: pytest.TempPathFactory, turns: list[str | bytes], cap: int
 ) -> None:
     job = jobs.create(tmp_path_factory.mktemp("along"), "job", None)
-    log, along, written, shown = Log(str(job.out), cap, None), Along(job), b"", b""
+    log, along, written, shown = Log(str(job.out), cap, None), Along(job, cap), b"", b""
     along.more()
     for turn in turns:
         if isinstance(turn, bytes):
@@ -84,7 +85,7 @@ def test_a_late_reader_begins_shortly_before_the_end(job: Job, cap: int) -> None
     for start in range(0, len(written), 5000):
         log.add(written[start : start + 5000])
     log.flush()
-    along = Along(job)
+    along = Along(job, cap)
     shown = along.more()
     assert shown.endswith(b" 99999\n")
     assert len(shown) <= BEGIN + 100
@@ -96,7 +97,7 @@ def test_a_late_reader_begins_shortly_before_the_end(job: Job, cap: int) -> None
 
 
 def test_a_flood_is_shown_in_part_at_every_turn(job: Job) -> None:
-    log, along, written, shown = Log(str(job.out), 2_000_000, None), Along(job), b"", b""
+    log, along, written, shown = Log(str(job.out), 2_000_000, None), Along(job, 2_000_000), b"", b""
     for number in range(40):
         piece = b"".join(b"%d of %d\n" % (line, number) for line in range(20_000))
         for start in range(0, len(piece), LINE):
@@ -113,7 +114,7 @@ def test_a_flood_is_shown_in_part_at_every_turn(job: Job) -> None:
 
 
 def test_a_line_of_a_hundred_megabytes_is_shown_in_part(job: Job) -> None:
-    log, along, shown = Log(str(job.out), 4_000_000, None), Along(job), b""
+    log, along, shown = Log(str(job.out), 4_000_000, None), Along(job, 4_000_000), b""
     for number in range(1600):
         log.add(b"x" * LINE)
         if number % 50 == 0:
@@ -134,5 +135,17 @@ def test_what_a_sandbox_puts_in_the_places_of_the_log_does_no_harm(job: Job) -> 
     for count in ("", "1", "-5 -9", "x y", "9" * 40 + " " + "9" * 40, "5 0", "1000 3", "7 7 7"):
         (job.out / "log.bytes").write_text(count)
         (job.out / "log.2").write_bytes(b"\0" * 10)
-        along = Along(job)
+        along = Along(job, 1000)
         assert b"root" not in along.more() + along.more()
+
+
+@pytest.mark.parametrize("counted", ["", "100 0"])
+def test_of_a_log_that_the_run_makes_huge_no_more_is_looked_at_than_it_may_hold(job: Job, counted: str) -> None:
+    cap, size = 1_000_000, 50_000_000
+    (job.out / "log").write_bytes(b"2026-01-31T23:59:59.123Z begun\n")
+    along = Along(job, cap)
+    shown = along.more()
+    os.truncate(job.out / "log", size)
+    (job.out / "log.bytes").write_text(counted)
+    shown += along.more() + along.more()
+    assert sum(int(number) for _, number in LEFT_OUT.findall(shown)) + shown.count(b"\0") <= cap

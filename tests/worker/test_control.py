@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from tests.worker.bench import SERVER, Bench
+from tests.waiting import eventually
+from tests.worker.bench import SERVER, Background, Bench, running
 from worker.contract import Reproduction, Serve
 
 PASSES = Reproduction(script="echo control passes")
@@ -40,6 +42,21 @@ def test_what_may_not_become_bad_needs_no_control(process_bench: Bench, script: 
 def test_whatever_may_become_bad_needs_one(process_bench: Bench, script: str) -> None:
     outcome = process_bench.outcome(script, control=PASSES, limits={"timeout_s": 2.0})
     assert outcome.control is not None and outcome.control.exit_status == 0
+
+
+def test_a_sandbox_that_has_to_be_ended_for_its_time_has_a_control_too(process_bench: Bench) -> None:
+    marker = f"600.{os.getpid()}1"
+    order = process_bench.order(f"sleep {marker}", control=PASSES, limits={"timeout_s": 1.0})
+    probe = Background(process_bench, order)
+    eventually(lambda: running(marker))
+    # What runs inside cannot end the run itself any more.
+    supervisor = next(each for each in running(marker)[0].parents() if "inside.phases" in " ".join(each.cmdline()[:6]))
+    supervisor.suspend()
+    result = probe.finished()
+    assert result is not None and result.fault is None and result.outcome is not None
+    assert (result.outcome.timed_out, result.outcome.phases) == (True, ())
+    assert result.outcome.control is not None and result.outcome.control.exit_status == 0
+    assert probe.stop.reason is None
 
 
 def test_the_time_limit_holds_for_each_of_them(process_bench: Bench) -> None:

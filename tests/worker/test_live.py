@@ -189,3 +189,30 @@ def test_a_redis_that_comes_back_empty_is_followed_again(stage: Stage) -> None:
     assert [line[25:] for line in seen.splitlines()] == [b"first", b"second", b"third"]
     stage.let(order, "end")
     result.result()
+
+
+def test_a_run_that_makes_its_log_huge_holds_up_neither_others_nor_itself(stage: Stage) -> None:
+    limits = {"log_cap_bytes": 1024 * 1024}
+    grown = "echo begun; wait grow; python3 -c 'import os; os.truncate(\"/firstbad/out/log\", 1 << 42)'; wait end"
+    order, result = stage.run(grown, limits=limits)
+    other, its = stage.run("wait end; echo told", limits=limits)
+    pieces, others = stage.follow(order), stage.follow(other)
+    read_until(pieces, b" begun\n")
+    stage.let(order, "grow")
+    read_until(pieces, b"bytes left out here]")
+    stage.let(other, "end")
+    read_until(others, b" told\n")
+    stage.let(order, "end")
+    assert result.result(60.0).outcome.exit_status == its.result(60.0).outcome.exit_status == 0
+
+
+def test_an_answer_of_redis_that_cannot_be_read_ends_nothing(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    order, result = stage.run("echo first; wait second; echo second; wait end")
+    key = watched_key("probe", order.probe, order.attempt)
+    stage.broker.client().set(key, b"\xff")
+    eventually(lambda: "does not answer as it should" in caplog.text)
+    stage.broker.client().delete(key)
+    stage.let(order, "second")
+    read_until(stage.follow(order), b" second\n")
+    stage.let(order, "end")
+    assert result.result().outcome.exit_status == 0

@@ -14,7 +14,7 @@ from worker.pipeline.probe import probe
 from worker.pipeline.resume import Resumed
 from worker.pipeline.runs import Site
 from worker.pipeline.survey import survey
-from worker.run.stop import CANCELLED, Stop
+from worker.run.stop import CANCELLED, STOPPED, Stop
 
 __all__ = ["Pipeline", "Site"]
 R = TypeVar("R", ProbeResult, BuildResult, SurveyResult)
@@ -51,7 +51,7 @@ def _answered(answer: R, work: Callable[[], dict[str, Any]]) -> R | None:
     try:
         return answer.model_copy(update=work())
     except Stopped as stopped:
-        return None if stopped.reason == CANCELLED else answer.model_copy(update={"fault": _stopped()})
+        return None if stopped.reason == CANCELLED else answer.model_copy(update={"fault": _stopped(stopped.reason)})
     except NodeFault as fault:
         return answer.model_copy(update={"fault": _fault(fault)})
 
@@ -60,5 +60,8 @@ def _fault(fault: NodeFault) -> Fault:
     return Fault(kind=fault.kind, message=fault.message, advice=fault.advice)
 
 
-def _stopped() -> Fault:
+def _stopped(reason: str) -> Fault:
+    """Only what the worker's own end broke off is tried again without being counted."""
+    if reason != STOPPED:
+        return Fault(kind="sandbox", message=f"the sandbox was ended: {reason}", advice="See the node's log.")
     return Fault(kind="stopped", message="the worker was stopped while this ran", advice="It is tried again elsewhere.")

@@ -29,8 +29,8 @@ from worker.run.stop import OVERDUE, Stop
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-#: Lets people watch the log of a job for an order (its kind, id and attempt) meanwhile.
-Shown = Callable[[tuple[str, str, int], Job], contextlib.AbstractContextManager[None]]
+#: Lets people watch the log of a job for an order (its kind, id and attempt), of so many bytes at most, meanwhile.
+Shown = Callable[[tuple[str, str, int], Job, int], contextlib.AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Site:
     files: tuple[Path, ...] = ()
     compiler_cache: str = "5G"
     secrets: Mapping[str, str | None] = field(default_factory=dict, repr=False)
-    shown: Shown = lambda key, job: contextlib.nullcontext()
+    shown: Shown = lambda key, job, cap: contextlib.nullcontext()
 
     def sandbox(self, wanted: contract.Sandbox) -> Sandbox:
         found = self.sandboxes.get(wanted.kind)
@@ -121,22 +121,21 @@ def shared_env(order: BuildOrder | ProbeOrder, but: tuple[str, ...] = ()) -> dic
 def execute(site: Site, job: Job, sandbox: Sandbox, task: Task, stop: Stop) -> Run:
     """Errors: NodeFault, Stopped."""
     stop.check()
-    with site.shown(_key(task.order), job):
-        ran = sandbox.run(job, _errand(site, sandbox.place(job), task), stop)
-    return _over(job, task, ran, stop)
+    with stop.apart() as own, _watchable(site, task.order, job):
+        ran = sandbox.run(job, _errand(site, sandbox.place(job), task), own)
+    return _over(job, task, ran, own)
 
 
 def attach(site: Site, job: Job, sandbox: Sandbox, task: Task, left: Left, stop: Stop) -> Run:
     """The same for a run that has begun. Errors: NodeFault, Stopped."""
-    with site.shown(_key(task.order), job):
-        ran = sandbox.attach(left, job, _errand(site, sandbox.place(job), task), stop)
-    return _over(job, task, ran, stop)
+    with stop.apart() as own, _watchable(site, task.order, job):
+        ran = sandbox.attach(left, job, _errand(site, sandbox.place(job), task), own)
+    return _over(job, task, ran, own)
 
 
-def _key(order: BuildOrder | ProbeOrder) -> tuple[str, str, int]:
-    if isinstance(order, BuildOrder):
-        return ("build", order.key, order.attempt)
-    return ("probe", order.probe, order.attempt)
+def _watchable(site: Site, order: BuildOrder | ProbeOrder, job: Job) -> contextlib.AbstractContextManager[None]:
+    kind, id = ("build", order.key) if isinstance(order, BuildOrder) else ("probe", order.probe)
+    return site.shown((kind, id, order.attempt), job, order.limits.log_cap_bytes)
 
 
 def _over(job: Job, task: Task, ran: Ran, stop: Stop) -> Run:

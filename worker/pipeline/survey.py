@@ -11,7 +11,7 @@ from worker.pipeline.runs import Site
 from worker.run import job as jobs
 from worker.run.job import Errand, Job
 from worker.run.sandbox import Ran, Sandbox
-from worker.run.stop import OVERDUE, Stop
+from worker.run.stop import Stop
 
 TIMEOUT_S = 120.0
 LOG_BYTES = 64 * 1024
@@ -41,9 +41,9 @@ def _run(site: Site, order: SurveyOrder, sandbox: Sandbox, job: Job, stop: Stop)
         image=order.sandbox.image,
         labels={"kind": "survey", "bisection": order.bisection, "attempt": str(order.attempt), "node": site.node},
     )
-    ran = sandbox.run(job, errand, stop)
-    if stop.reason != OVERDUE:
-        stop.check()
+    with stop.apart() as own:
+        ran = sandbox.run(job, errand, own)
+    stop.check()
     return ran
 
 

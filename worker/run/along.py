@@ -23,10 +23,13 @@ class Seen:
 
 
 class Along:
-    """Reads the log in `job` from BEGIN before its end; turns may be far apart. Errors of all: NodeFault."""
+    """Reads the log in `job` from BEGIN before its end; turns may be far apart. Errors of all: NodeFault.
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
+    `cap`: the most bytes of its head, which are all looked at, whatever length the run gives that file.
+    """
+
+    def __init__(self, job: Job, cap: int) -> None:
+        self._job, self._cap = job, cap
         #: An offset in the head; later how many of the bytes that the run wrote were given or left out.
         self._head: int | None = None
         self._raw = 0
@@ -36,7 +39,7 @@ class Along:
     def more(self) -> bytes:
         """What came since the last turn, its end when it is a lot, with a line that counts what is left out."""
         with contextlib.ExitStack() as stack:
-            seen = _look(self._job, stack)
+            seen = _look(self._job, self._cap, stack)
             if seen is None:
                 return b""
             if not self._begun:
@@ -92,17 +95,17 @@ class Along:
         return text
 
 
-def _look(job: Job, stack: contextlib.ExitStack) -> Seen | None:
+def _look(job: Job, cap: int, stack: contextlib.ExitStack) -> Seen | None:
     """None while the files of the tail change places."""
     counted = count(job)
     if counted is None:
-        return Seen(parts(job, stack, "log"))
+        return Seen(parts(job, stack, "log").part(0, cap))
     total, newer = counted
     old, new = parts(job, stack, "log.1"), parts(job, stack, "log.2")
     # Once they are open they may be renamed or removed, but were these still the ones that were counted?
     if newer < 0 or new.size < newer or count(job) != counted:
         return None
-    return Seen(parts(job, stack, "log"), Text((*old.stretches, *new.part(0, newer).stretches)), total)
+    return Seen(parts(job, stack, "log").part(0, cap), Text((*old.stretches, *new.part(0, newer).stretches)), total)
 
 
 def _settled(text: bytes, whole_line: bool) -> bytes:

@@ -61,6 +61,13 @@ class Stop:
                 self._calls.remove(call)
 
     @contextlib.contextmanager
+    def apart(self) -> Iterator[Stop]:
+        """A button for one of several runs: pressed with this one, and not pressing it when that run is overdue."""
+        own = Stop()
+        with self.calling(lambda: own.press(self._reason or STOPPED)):
+            yield own
+
+    @contextlib.contextmanager
     def within(self, seconds: float) -> Iterator[None]:
         """Presses the button as overdue when this takes longer."""
         timer = threading.Timer(seconds, self.press, (OVERDUE,))
