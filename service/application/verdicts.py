@@ -94,7 +94,8 @@ def _judged(bisection: Bisection, probe: Probe, outcome: Outcome, wanted: Wanted
         wanted = None
     if outcome.ended_in in _BUILD:
         told = judge_build_failure(outcome, bisection.request, wanted=wanted)
-        return Judged(probe, told.verdict, told.reason)
+        # What was said when it was built says more: why it was not made in a cheaper way.
+        return Judged(probe, told.verdict, probe.reason if told.verdict is probe.verdict else told.reason)
     given_up = probe.state is ProbeState.FAULTED
     faults = probe.faults[:-1] if given_up else probe.faults
     ruled = rule(Case(outcome, bisection.request, wanted, faults, probe.own_day))
