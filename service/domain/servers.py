@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -11,7 +12,8 @@ class Server:
 
     `port`: where it listens unless one of `port_options` or, as in "host:port", `port_variables` says otherwise;
     `port_is_an_argument`: the first word behind the command that is no option does. It is ready when `ready_http`
-    answers 200, or when it prints `ready_log`.
+    answers 200, or when it prints `ready_log`. `doubts`: options and variables with which it may not do that, and for
+    each the values with which it does.
     """
 
     name: str
@@ -22,3 +24,4 @@ class Server:
     port_is_an_argument: bool = False
     ready_http: str | None = None
     ready_log: str | None = None
+    doubts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -221,6 +221,19 @@ def test_each_known_server_is_found_under_any_path_and_says_its_port(server: Ser
             assert named is not None and named.port == 7002
 
 
+@pytest.mark.parametrize("server", SERVERS, ids=[server.name for server in SERVERS])
+def test_with_an_option_of_doubt_a_script_stays_as_it_is(server: Server) -> None:
+    words = " ".join(server.commands[0])
+    for name, fine in server.doubts.items():
+        for value in ("elsewhere", *fine):
+            script = f"{words} 8000 {name} {value} &\npython a.py\n"
+            if not name.startswith("-"):
+                script = f"{name}={value} {words} 8000 &\npython a.py\n"
+            made = apart(script)
+            assert (made.serve is not None) == (value in fine), script
+            assert made.serve is not None or (made.script == script and name in made.notes[0])
+
+
 def test_the_file_of_servers_has_no_other_keys() -> None:
     entries = yaml.safe_load(resources.files("recipes").joinpath("known/servers.yaml").read_text())
     known = {each.name for each in fields(Server)}

@@ -128,6 +128,8 @@ class _Paste:
             raise _Doubt(f"{name} is started in the background together with what follows it")
         if not self.own.background and (why := self._status_counts()):
             raise _Doubt(why)
+        if why := self._may_not_show():
+            raise _Doubt(why)
         port = serving.port(self.hit, self._variables())
         if port is None:
             raise _Doubt(f"the port of {name} in {text} is not known before it runs")
@@ -150,6 +152,12 @@ class _Paste:
         if following is not None and "$?" in following.text:
             return f"{quoted(following.text)} looks at how {self.hit.server.name} ended"
         return ""
+
+    def _may_not_show(self) -> str:
+        """Why it may be ready and not be seen to be."""
+        written, server = serving.doubt(self.hit, self._variables()), self.hit.server
+        how = f"answer {server.ready_http} on 127.0.0.1" if server.ready_http else f"print {server.ready_log!r}"
+        return f"with {quoted(written)} {server.name} may not {how}" if written else ""
 
     @cached_property
     def known(self) -> waiting.Known:

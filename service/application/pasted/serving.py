@@ -50,6 +50,7 @@ _RUNNERS = ("tmux", "screen", "bash", "sh", "eval", "ssh", "srun", "parallel", "
 _NO_PORT = ("--uds", "--fd", "--unix-socket")
 _PYTHON = re.compile(r"python(?:\d(?:\.\d+)?)?")
 _PORT = re.compile(r"(?:.*:)?(\d{1,5})")
+_HOST_PORT = re.compile(r":(?:\d{1,5}|\$\{?FIRSTBAD_PORT\}?)$")
 _FIRSTBAD_PORT = re.compile(r"\$\{?FIRSTBAD_PORT\b")
 _SHOWING_HELP = ("-h", "--help", "--version")
 
@@ -132,6 +133,27 @@ def port(found: Hit, variables: Mapping[str, str]) -> int | None:
     told = _PORT.fullmatch(expanded(written, variables))
     number = int(told[1]) if told is not None else 0
     return number if 0 < number < 65536 else None
+
+
+def doubt(found: Hit, variables: Mapping[str, str]) -> str:
+    """With what it may never be seen to be ready; empty without such an option or variable."""
+    words = found.command.texts[found.behind :]
+    given = [(name, variables[name], f"{name}={variables[name]}") for name in found.server.doubts if name in variables]
+    for place, word in enumerate(words):
+        option, equals, value = word.partition("=")
+        following = words[place + 1] if place + 1 < len(words) else ""
+        given.append((option, value if equals else following, word if equals else f"{word} {following}"))
+    for name, value, written in given:
+        allowed = _allowed(found.server, name)
+        if allowed is not None and _HOST_PORT.sub("", expanded(value, variables)).lower() not in allowed:
+            return written if allowed else name
+    return ""
+
+
+def _allowed(server: Server, name: str) -> Sequence[str] | None:
+    """Options are known with underscores, too."""
+    plain = name.replace("_", "-") if name.startswith("-") else name
+    return server.doubts.get(plain)
 
 
 def _says_port(value: str | None) -> bool:
