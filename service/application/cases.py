@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -72,15 +71,6 @@ class Ruling:
         """Where no other attempt will be made: what gives no verdict is no evidence."""
         verdict = Verdict(self.gives) if self.gives in ("good", "bad", "skip") else Verdict.SKIP
         return Judgement(verdict, self.reason)
-
-
-@dataclass(frozen=True)
-class Rule:
-    """`told`: what it says, for the docs."""
-
-    name: str
-    told: str
-    rule: Callable[[Case], Ruling | None]
 
 
 def failed(outcome: Outcome) -> bool:

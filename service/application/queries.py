@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
+from service.application.nodes import alive
 from service.domain.bisection import Build, Node, Probe
 from service.domain.errors import NotFound, NotNow
 from service.domain.evidence import Log
 from service.domain.lifecycle import LIVE_BUILDS, LIVE_PROBES
-
-#: A node that has said nothing for so long is not counted as alive.
-NODE_SILENCE_S = 60
 
 
 @dataclass(frozen=True)
@@ -46,9 +44,8 @@ def log_of_build(build: Build | None, key: str) -> Log:
 
 def health(nodes: Sequence[Node], database: str | None, queue: str | None, now: datetime) -> dict[str, str]:
     """`database`, `queue`: their trouble, None when there is none."""
-    alive = [n for n in nodes if n.state == "alive" and now - n.seen_at < timedelta(seconds=NODE_SILENCE_S)]
     return {
         "database": database or "ok",
         "queue": queue or "ok",
-        "workers": "ok" if alive else "no worker has reported in the last minute",
+        "workers": "ok" if alive(nodes, now) else "no worker has reported in the last minute",
     }
