@@ -12,7 +12,7 @@ from worker.node import Keeper, Key
 from worker.pipeline import Site
 from worker.pipeline.kept import Kept, read
 from worker.pipeline.resume import Resumed, resumed
-from worker.run.job import Job, delete_leftovers
+from worker.run.job import Job, leftovers
 from worker.run.sandbox import Left, Sandbox
 from worker.run.stop import Stop
 
@@ -36,26 +36,65 @@ class Adopted:
         return Held(kind="probe", id=order.probe, attempt=order.attempt)
 
 
-def adopt(site: Site, keeper: Keeper) -> tuple[Adopted, ...]:
+@dataclass
+class Unseen:
+    """Job folders in which containers may go on, while their engine does not answer. They are removed when it does:
+    nobody has held their leases, so that the service gave them back."""
+
+    site: Site
+    folders: tuple[Path, ...] = ()
+
+    def look(self) -> None:
+        try:
+            for sandbox in self.site.sandboxes.values() if self.folders else ():
+                sandbox.settle()
+        except NodeFault:
+            return
+        for folder in self.folders:
+            self.site.bin.throw(folder)
+        self.folders = ()
+
+    def facts(self) -> dict[str, str]:
+        names = ", ".join(sorted(folder.name for folder in self.folders))
+        return {"docker.left": f"the container engine did not answer when the worker started: {names}"} if names else {}
+
+
+def adopt(site: Site, keeper: Keeper) -> tuple[tuple[Adopted, ...], Unseen]:
     """Finds what goes on, with its leases; removes all else that was left in sandboxes and job folders."""
     found: list[Adopted] = []
+    silent = False
     for sandbox in site.sandboxes.values():
-        try:
-            found += _of(site, sandbox, keeper)
-        except NodeFault as fault:
-            log.warning("the %s sandbox does not work here: %s. %s", sandbox.kind, fault.message, fault.advice)
-    delete_leftovers(site.work_dir / "jobs", {each.resumed.job.root for each in found})
-    return tuple(found)
+        found += _of(site, sandbox, keeper)
+        silent |= not _orphans_removed(sandbox, found)
+    jobs = {job.root: job for job in map(Job, leftovers(site.work_dir / "jobs"))}
+    for each in found:
+        jobs.pop(each.resumed.job.root, None)
+    unseen = Unseen(site, tuple(root for root, job in jobs.items() if silent and job.container.exists()))
+    for root in jobs.keys() - set(unseen.folders):
+        site.bin.throw(root)
+    if unseen.folders:
+        log.warning("%s. It is asked again, and what is left is removed then", unseen.facts()["docker.left"])
+    return tuple(found), unseen
 
 
 def _of(site: Site, sandbox: Sandbox, keeper: Keeper) -> list[Adopted]:
-    """Errors: NodeFault."""
-    # Of one probe there may be two, where the first could not be removed; then it is the control that goes on.
-    left = sorted(sandbox.left(), key=lambda each: not each.labels.get("job", "").endswith(".control"))
-    taken = [adopted for each in left if (adopted := _taken(site, each, keeper)) is not None]
-    removed = sandbox.remove_orphans([adopted.resumed.left for adopted in taken])
-    log.info("%s sandbox: %d runs of an earlier worker go on, %d were removed", sandbox.kind, len(taken), removed)
-    return taken
+    try:
+        # Of one probe there may be two, where the first could not be removed; then it is the control that goes on.
+        left = sorted(sandbox.left(), key=lambda each: not each.labels.get("job", "").endswith(".control"))
+    except NodeFault as fault:
+        log.warning("the %s sandbox does not work here: %s. %s", sandbox.kind, fault.message, fault.advice)
+        return []
+    return [adopted for each in left if (adopted := _taken(site, each, keeper)) is not None]
+
+
+def _orphans_removed(sandbox: Sandbox, found: list[Adopted]) -> bool:
+    """False when that must wait until the sandbox works."""
+    try:
+        removed = sandbox.remove_orphans([adopted.resumed.left for adopted in found])
+    except NodeFault:
+        return False
+    log.info("%s sandbox: of an earlier worker %d runs go on, %d were removed", sandbox.kind, len(found), removed)
+    return True
 
 
 def _taken(site: Site, left: Left, keeper: Keeper) -> Adopted | None:

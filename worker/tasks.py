@@ -18,7 +18,7 @@ from celery.exceptions import SecurityWarning
 from pydantic import BaseModel, ValidationError
 
 from worker import queues
-from worker.adoption import Adopted, adopt
+from worker.adoption import Adopted, Unseen, adopt
 from worker.alone import alone, watch_parent
 from worker.assembly import facts_of, make_pipeline, store_fault
 from worker.contract import (
@@ -39,7 +39,7 @@ from worker.errors import NodeFault
 from worker.live import Live
 from worker.node import Keeper, Key, Pulse, connect
 from worker.outgoing import Outgoing, Unreachable
-from worker.run.job import delete_leftovers, forget_other_insides
+from worker.run.job import forget_other_insides
 from worker.run.stop import STOPPED, Stop
 from worker.settings import Settings
 from worker.waking import Wake
@@ -70,6 +70,7 @@ class Worker:
         self.keeper = Keeper(connect(settings.redis_url), settings.node, self.intake.out)
         self.pulse = Pulse(self._beat)
         self.adopted: tuple[Adopted, ...] = ()
+        self.unseen = Unseen(self.pipeline.site)
         self.store_fault = store_fault(self.pipeline.site.store)
         self.app.task(name=Task.BUILD)(self.build)
         self.app.task(name=Task.PROBE)(self.probe)
@@ -129,8 +130,13 @@ class Worker:
                     self.outgoing.deliver(RESULTS[kind], result.model_dump(mode="json"))
 
     def adopt(self) -> None:
-        """Takes up again what a former life of this worker left; to be called before it starts."""
-        self.adopted = adopt(self.pipeline.site, self.keeper)
+        """Takes up again what a former life of this worker left; to be called before it starts.
+
+        Their leases are kept from now on, however long it takes to remove the rest.
+        """
+        self.intake.out(self.keeper.is_out())
+        self.keeper.start()
+        self.adopted, self.unseen = adopt(self.pipeline.site, self.keeper)
         for each in self.adopted:
             self.free.work(partial(self._go_on, each))
 
@@ -164,7 +170,7 @@ class Worker:
         if self.store_fault:
             # It may have been mended.
             self.store_fault = store_fault(self.pipeline.site.store)
-        facts = {"store.fault": self.store_fault} if self.store_fault else {}
+        facts = {**self.unseen.facts(), **({"store.fault": self.store_fault} if self.store_fault else {})}
         for sandbox in self.pipeline.site.sandboxes.values():
             facts.update({f"{sandbox.kind}.{name}": value for name, value in facts_of(sandbox).items()})
         message = NodeReport(
@@ -180,6 +186,7 @@ class Worker:
             self._send(Task.NODE, message.model_dump(mode="json"))
 
     def _beat(self) -> None:
+        self.unseen.look()
         self.report("alive")
         self.outgoing.flush()
 
@@ -195,8 +202,6 @@ class Worker:
         warnings.filterwarnings("ignore", category=SecurityWarning)
         signals.worker_ready.connect(self._ready, weak=False)
         signals.worker_shutting_down.connect(self._shutting_down, weak=False)
-        self.intake.out(self.keeper.is_out())
-        self.keeper.start()
         self.live.start()
         self.pulse.start()
         worker = self.app.Worker(
@@ -250,9 +255,9 @@ def run(settings: Settings) -> int:
         if settings.parent_fd is not None:
             watch_parent(settings.parent_fd)
         worker = Worker(settings)
+        worker.pipeline.site.bin.empty()
         worker.adopt()
-        if not worker.adopted:
+        if not worker.adopted and not worker.unseen.folders:
             forget_other_insides(settings.work_dir)
-        delete_leftovers(settings.work_dir / "trash")
         worker.pipeline.site.environments.tidy()
         return worker.start()

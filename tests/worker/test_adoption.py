@@ -221,6 +221,32 @@ def test_a_run_that_goes_on_keeps_its_slot_and_its_gpus(life: Life, tmp_path: Pa
     assert told.environment["gpu_free_bytes"] == str(80 * 1024**3)
 
 
+def test_what_nobody_could_look_for_is_kept_until_the_engine_answers(life: Life, tmp_path: Path) -> None:
+    order = life.bench.order(WAITS.format("go"))
+    life.node.ready()
+    life.node.send(order)
+    life.says(order, "go")
+    without = life.node.work_dir / "jobs" / "build-k1.1"
+    without.mkdir()
+    life.killed()
+    engine = tmp_path / "engine.sock"
+    life.node.settings["FIRSTBAD_DOCKER_HOST"] = f"unix://{engine}"
+    life.node.start()
+    booted = life.node.next(Task.NODE, event="booted")
+    assert booted["adopted"] == []
+    assert booted["facts"]["docker.left"].endswith(f": {order.probe}.1")
+    assert life.job(order).exists() and not without.exists()
+    assert len(life.containers("running")) == 1
+    engine.symlink_to("/var/run/docker.sock")
+    eventually(lambda: "docker.left" not in life.node.next(Task.NODE, event="alive")["facts"])
+    assert life.containers() == [] and not life.job(order).exists()
+    # Runs of this life are none of those that were left.
+    later = life.bench.order("exit 3")
+    life.node.send(later)
+    outcome = life.result(later).outcome
+    assert outcome is not None and outcome.exit_status == 3
+
+
 def test_what_is_not_to_go_on_is_removed(life: Life) -> None:
     life.node.settings["FIRSTBAD_SLOTS"] = "4"
     gone, later, unknown = (life.bench.order(WAITS.format("go")) for _ in range(3))

@@ -146,3 +146,16 @@ def test_a_container_that_is_gone_is_a_fault(life: Life) -> None:
     with pytest.raises(NodeFault, match="is gone") as raised:
         life.sandbox.attach(left, life.job, errand, Stop())
     assert raised.value.kind == "sandbox"
+
+
+def test_what_could_not_be_removed_is_removed_before_the_next_run(life: Life, tmp_path: Path) -> None:
+    left, engine = life.leave(life.errand("echo begun; sleep 600")), tmp_path / "engine.sock"
+    later = DockerSandbox(jobs.install_inside(life.folder), life.name, 65534, f"unix://{engine}")
+    for look in (later.left, later.remove_orphans, later.settle):
+        with pytest.raises(NodeFault, match="cannot be reached"):
+            look()
+    engine.symlink_to("/var/run/docker.sock")
+    job = jobs.create(life.folder / "jobs", "next", later.uid)
+    assert later.run(job, life.errand(f"echo {left.id}"), Stop()).status == 0
+    assert life.sandbox.left() == ()
+    later.close()

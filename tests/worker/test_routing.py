@@ -14,8 +14,9 @@ from tests.waiting import eventually
 from tests.worker.bench import Background, Bench
 from tests.worker.conftest import pipeline
 from tests.worker.node import Node
-from worker.contract import Gpus, Queue, Sandbox, Task, gpu_queue, node_queue, out_key
+from worker.contract import Gpus, Queue, Sandbox, Task, cancel_key, gpu_queue, lease_key, node_queue, out_key
 from worker.queues import of_builds, of_probes
+from worker.run.stop import CANCELLED, Stop
 from worker.settings import Settings
 from worker.tasks import Worker
 
@@ -80,6 +81,18 @@ def test_an_order_that_slips_through_is_a_fault(broker: Broker, process_bench: B
     heard = Node(broker, tmp_path / "node", tmp_path / "worker.log")
     fault = heard.result(order.probe).fault
     assert fault is not None and fault.kind == "node-out"
+
+
+def test_what_is_taken_up_again_is_watched_over_before_the_worker_takes_orders(broker: Broker, tmp_path: Path) -> None:
+    worker = Worker(Settings(redis_url=broker.url, work_dir=tmp_path / "node", sandboxes=("process",)))
+    key, stop = ("probe", "p1", 1), Stop()
+    worker.adopt()
+    assert worker.keeper.again(key, stop)
+    broker.client().delete(lease_key(*key))
+    eventually(lambda: broker.client().exists(lease_key(*key)))
+    broker.client().set(cancel_key(*key), "1")
+    eventually(lambda: stop.reason == CANCELLED)
+    worker.keeper.close()
 
 
 def test_the_queues_of_a_role_are_each_named_once() -> None:

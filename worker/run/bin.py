@@ -30,6 +30,11 @@ class Bin:
             return
         self._put(moved)
 
+    def empty(self) -> None:
+        """Removes soon what a worker left in it that was killed."""
+        for path in self.folder.iterdir() if self.folder.is_dir() else ():
+            self._put(path)
+
     def _put(self, path: Path) -> threading.Event:
         removed = threading.Event()
         self._waiting.put((path, removed))

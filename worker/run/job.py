@@ -14,7 +14,7 @@ import stat
 import subprocess
 import sys
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal
@@ -46,6 +46,11 @@ class Job:
     @property
     def work(self) -> Path:
         return self.root / "work"
+
+    @property
+    def container(self) -> Path:
+        """A file that is there when a container was made for this job: that may outlive the worker."""
+        return self.root / "container"
 
 
 @dataclass(frozen=True)
@@ -274,9 +279,6 @@ def delete(folder: Path) -> None:
     subprocess.run(["rm", "-rf", "--", str(folder)], stderr=subprocess.DEVNULL, check=False)
 
 
-def delete_leftovers(jobs: Path, but: Collection[Path] = ()) -> int:
-    """Removes the folders of jobs that a worker left when it was killed; how many. `but`: those that go on."""
-    found = [folder for folder in jobs.iterdir() if folder not in but] if jobs.is_dir() else []
-    for folder in found:
-        delete(folder)
-    return len(found)
+def leftovers(jobs: Path) -> list[Path]:
+    """The folders of jobs that a worker left when it was killed, also of those that go on."""
+    return list(jobs.iterdir()) if jobs.is_dir() else []

@@ -149,6 +149,9 @@ class ProcessSandbox:
         self._groups.remove_leftovers()
         return 0
 
+    def settle(self) -> None:
+        """Nothing is ever owed."""
+
     def close(self) -> None:
         self._groups.close()
 

@@ -63,7 +63,13 @@ class Sandbox(Protocol):
         """As `run`, for one that was left: of the errand its times, network and image count. Errors: NodeFault."""
 
     def remove_orphans(self, keep: Collection[Left] = ()) -> int:
-        """Ends and removes what this worker left when it was killed, but for `keep`; how many. Errors: NodeFault."""
+        """Ends and removes what this worker left when it was killed, but for `keep`; how many.
+
+        Errors: NodeFault; then this is owed (see `settle`), and done before the next run.
+        """
+
+    def settle(self) -> None:
+        """Removes what is owed to be. Errors: NodeFault, when it cannot be yet."""
 
     def close(self) -> None:
         """Nothing runs any more, and nothing will."""

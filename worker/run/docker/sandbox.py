@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
+import threading
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -27,6 +29,8 @@ from worker.run.sandbox import GRACE_S, PLACE, Left, Ran, base_env
 from worker.run.stop import Stop
 from worker.run.view import uv
 
+log = logging.getLogger(__name__)
+
 CALL_S, PULL_S = 60, 3600.0
 ISOLATED = ("pid", "mount", "ipc", "uts", "net", "user", "pids", "memory", "cpus", "shm")
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -48,6 +52,9 @@ class DockerSandbox:
     pull_s: float = PULL_S
     kind: str = field(default="docker", init=False)
     python: None = field(default=None, init=False)
+    #: While orphans are still to be removed: the ids of those that go on.
+    _owed: frozenset[str] | None = field(default=None, init=False)
+    _settling: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     @property
     def uid(self) -> int | None:
@@ -79,6 +86,8 @@ class DockerSandbox:
             self._client.close()
 
     def run(self, job: Job, errand: Errand, stop: Stop) -> Ran:
+        # What was left is found by its labels, which those of this run are like.
+        self.settle()
         # Neither the pull nor a network that is missing counts as the run's own time.
         image = self._image(errand.image, stop)
         with (
@@ -97,6 +106,10 @@ class DockerSandbox:
         network = networks.name_of(self._client, errand.network)
         jobs.fill(job, {**errand.order, "env": self._env(image, errand)})
         jobs.hand_over(job, errand.secrets, self.uid)
+        try:
+            job.container.touch()
+        except OSError as error:
+            raise fault_of(error, f"writing {job.container}") from error
         labels = {**errand.labels, "worker": self.worker, "gpus": ",".join(str(gpu.index) for gpu in errand.gpus)}
         user = (self.uid, self.uid) if self.uid is not None else (os.getuid(), os.getgid())
         made = self._client.containers.create(
@@ -177,10 +190,20 @@ class DockerSandbox:
                 remove(made)
 
     def remove_orphans(self, keep: Collection[Left] = ()) -> int:
-        kept = {left.id for left in keep}
+        with self._settling:
+            self._owed = frozenset(left.id for left in keep)
+            return self._settled(self._owed)
+
+    def settle(self) -> None:
+        with self._settling:
+            if self._owed is not None:
+                log.info("%d containers of an earlier worker were removed", self._settled(self._owed))
+
+    def _settled(self, kept: frozenset[str]) -> int:
         found = [each for each in self._left() if each.id not in kept]
         for each in found:
             remove(each)
+        self._owed = None
         return len(found)
 
 
