@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 from worker.build.environments import Environments
@@ -52,48 +53,60 @@ def make_pipeline(settings: Settings, shown: Shown | None = None) -> Pipeline:
     """`shown`: lets people watch the logs of what runs."""
     store = Store(settings.store)
     hidden = (settings.work_dir, Path("/etc/firstbad"), *settings.hidden, *([store.local] if store.local else []))
-    inside = install_inside(settings.work_dir)
-    sandboxes: dict[str, Sandbox] = {}
-    if "process" in settings.sandboxes:
-        view = View(settings.visible, hidden)
-        sandboxes["process"] = ProcessSandbox(
-            settings.work_dir, inside, view, settings.sandbox_uid, models=settings.model_cache
-        )
-    if "docker" in settings.sandboxes:
-        # Its library is slow to import, and not every node has an engine.
-        from worker.run.docker import DockerSandbox
-
-        sandboxes["docker"] = DockerSandbox(
-            inside,
-            identity(settings.work_dir),
-            settings.sandbox_uid,
-            settings.docker_host,
-            settings.model_cache,
-            settings.pull_timeout_s,
-        )
-    trash = Bin(settings.work_dir / "trash")
-    sources = Sources(
-        settings.work_dir / "git", settings.git_env(), settings.allow_file_repos, settings.fetch_timeout_s
-    )
-    environments = Environments(
-        settings.work_dir / "environments", settings.environments, trash.throw, settings.environment_timeout_s
-    )
-    passed = settings.passed_env()
-    files = files_of(passed, hidden)
+    trash, passed = Bin(settings.work_dir / "trash"), settings.passed_env()
     return Pipeline(
         Site(
-            settings.node,
-            settings.work_dir,
-            store,
-            sources,
-            sandboxes,
-            trash,
-            environments,
-            gpus_of(settings),
-            passed,
-            files,
-            settings.compiler_cache,
-            settings.offered_secrets(),
+            node=settings.node,
+            work_dir=settings.work_dir,
+            store=store,
+            sources=_sources(settings),
+            sandboxes=_sandboxes(settings, hidden),
+            bin=trash,
+            environments=_environments(settings, trash),
+            gpus=gpus_of(settings),
+            passed_env=passed,
+            files=files_of(passed, hidden),
+            compiler_cache=settings.compiler_cache,
+            secrets=settings.offered_secrets(),
             **({"shown": shown} if shown is not None else {}),
         )
     )
+
+
+def _sandboxes(settings: Settings, hidden: tuple[Path, ...]) -> dict[str, Sandbox]:
+    """Those that are allowed, by kind. `hidden`: folders that runs never see."""
+    inside = install_inside(settings.work_dir)
+    made: dict[str, Callable[[], Sandbox]] = {
+        "process": lambda: _process_sandbox(settings, inside, hidden),
+        "docker": lambda: _docker_sandbox(settings, inside),
+    }
+    return {kind: make() for kind, make in made.items() if kind in settings.sandboxes}
+
+
+def _process_sandbox(settings: Settings, inside: Path, hidden: tuple[Path, ...]) -> Sandbox:
+    view = View(settings.visible, hidden)
+    return ProcessSandbox(settings.work_dir, inside, view, settings.sandbox_uid, models=settings.model_cache)
+
+
+def _docker_sandbox(settings: Settings, inside: Path) -> Sandbox:
+    # Its library is slow to import, and not every node has an engine.
+    from worker.run.docker import DockerSandbox
+
+    return DockerSandbox(
+        inside=inside,
+        worker=identity(settings.work_dir),
+        other=settings.sandbox_uid,
+        host=settings.docker_host,
+        models=settings.model_cache,
+        pull_s=settings.pull_timeout_s,
+    )
+
+
+def _sources(settings: Settings) -> Sources:
+    git = settings.work_dir / "git"
+    return Sources(git, settings.git_env(), settings.allow_file_repos, settings.fetch_timeout_s)
+
+
+def _environments(settings: Settings, trash: Bin) -> Environments:
+    folder = settings.work_dir / "environments"
+    return Environments(folder, settings.environments, trash.throw, settings.environment_timeout_s)
