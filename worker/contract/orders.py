@@ -43,13 +43,17 @@ class Sandbox(Message):
     python: str | None = None
 
 
+#: Processes and threads at once, where an order says nothing.
+PIDS = 4096
+
+
 class Limits(Message):
     timeout_s: float
     log_cap_bytes: int = 64 * 1024 * 1024
     memory_bytes: int | None = None
     shm_bytes: int | None = None
     cpus: float | None = None
-    pids: int = 4096
+    pids: int = PIDS
 
 
 class Serve(Message):
@@ -71,7 +75,7 @@ class Reproduction(Message):
 
 class Metric(Message):
     """A number in the output of the check, or of the script: `pattern`, a regular expression whose first group is the
-    number, or `json`, a JSONPath into the last JSON document that was printed."""
+    number, or `json_path`, a JSONPath into the last JSON document that was printed."""
 
     pattern: str | None = None
     json_path: str | None = None
