@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.worker.bench import Bench
+from tests.worker.bench import Background, Bench
 from tests.worker.registry import free_port, registry, run
 from tests.worker.test_docker import containers
 from worker.contract import Fault, Sandbox
 from worker.run.docker.images import fault
+from worker.run.docker.sandbox import CALL_S
+from worker.run.stop import CANCELLED
 
 
 @pytest.fixture
@@ -76,6 +79,18 @@ def test_a_registry_that_wants_a_password_is_told_from_one_that_is_away(docker_b
         told = faulted(docker_bench, f"{host}/team/image:1")
     assert told.kind == "image" and "docker login" in told.advice
     assert faulted(docker_bench, f"{host}/team/image:1").kind == "registry"
+
+
+def test_a_pull_of_which_nobody_says_anything_can_be_cancelled(docker_bench: Bench) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(60.0)
+        docker_bench.sandbox = Sandbox(kind="docker", image=f"127.0.0.1:{silent.getsockname()[1]}/team/image:1")
+        probe = Background(docker_bench, docker_bench.order("true"))
+        with silent.accept()[0]:
+            probe.stop.press(CANCELLED)
+            # Less than the engine's client would wait for it.
+            assert probe.finished(CALL_S / 2) is None
+    assert docker_bench.left() == []
 
 
 def test_what_is_no_name_of_an_image_is_a_fault(docker_bench: Bench) -> None:

@@ -24,6 +24,7 @@ from worker.contract.names import (
     watched_key,
 )
 from worker.contract.orders import (
+    PIDS,
     Base,
     BuildOrder,
     Dependencies,
@@ -82,6 +83,7 @@ __all__ = [
     "Network",
     "NodeReport",
     "Outcome",
+    "PIDS",
     "Phase",
     "Piece",
     "ProbeOrder",

@@ -65,7 +65,7 @@ class Errand:
     memory_bytes: int | None = None
     shm_bytes: int | None = None
     cpus: float | None = None
-    pids: int = 4096
+    pids: int = contract.PIDS
     #: Those that are leased for this run.
     gpus: tuple[contract.Gpu, ...] = ()
     #: Value by variable: never to be written where it stays, nor to be shown.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import queue
 import re
+import threading
 from typing import Any
 
 import requests.exceptions
@@ -49,20 +51,33 @@ def found(client: DockerClient, name: str | None, stop: Stop, within_s: float) -
 
 
 def _pull(client: DockerClient, name: str, stop: Stop, within_s: float) -> None:
-    """Errors: NodeFault, Stopped. Giving up ends the engine's work, too: it works for who listens."""
-    overdue = Stop()
+    """Errors: NodeFault, Stopped."""
+    ended: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    overdue = f"it took longer than {within_s:.0f} s"
+    with stop.apart() as own, own.within(within_s), own.calling(lambda: ended.put(overdue)):
+        threading.Thread(target=_listen, args=(client, name, own, ended), name="pull", daemon=True).start()
+        said = ended.get()
+    stop.check()
+    if said is not None:
+        raise fault(name, said)
+
+
+def _listen(client: DockerClient, name: str, stop: Stop, ended: queue.SimpleQueue[str | None]) -> None:
+    """Tells how it ended: None when all is well. An engine may say nothing for long, which others need not wait for.
+
+    When nobody wants the image any more, the engine's work ends with the first that it says: it works for who listens.
+    """
     try:
-        with overdue.within(within_s):
-            for told in client.api.pull(*_parts(name), stream=True, decode=True):
-                stop.check()
-                if "error" in told:
-                    raise fault(name, str(told["error"]))
-                if overdue.reason is not None:
-                    raise fault(name, f"it took longer than {within_s:.0f} s")
+        for told in client.api.pull(*_parts(name), stream=True, decode=True):
+            if "error" in told or stop.reason is not None:
+                ended.put(str(told.get("error", "given up")))
+                return
     except APIError as error:
-        raise fault(name, str(error.explanation or error)) from error
-    except (DockerException, requests.exceptions.RequestException) as error:
-        raise fault(name, f"the container engine broke off: {error}") from error
+        ended.put(str(error.explanation or error))
+    except (DockerException, requests.exceptions.RequestException, ValueError) as error:
+        ended.put(f"the container engine broke off: {error}")
+    else:
+        ended.put(None)
 
 
 def _parts(name: str) -> tuple[str, str]:
