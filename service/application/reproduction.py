@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import re2
-from jsonpath_ng import JSONPath
+from jsonpath_ng import Fields, Index, JSONPath, Root
 from jsonpath_ng.ext.arithmetic import Operation
 from jsonpath_ng.ext.filter import Expression
 from jsonpath_ng.ext.parser import parse as parse_json_path
@@ -25,6 +25,7 @@ LONGEST_PATTERN = 1000
 MOST_REPLACED = 50
 #: What workers refuse: filters that run Python's regular expressions, which may take for ever.
 _ENDLESS = re.compile(r"=~|\bsub\(|\bsplit\(")
+_AGAIN = ("Parent", "Union", "_Union")
 
 
 def reproduction(submission: Submission, policy: Policy, failure_in: FailureIn, recipe: Recipe) -> Reproduction:
@@ -223,15 +224,28 @@ def _wrong_json_path(written: str) -> str:
     if _ENDLESS.search(written):
         return "it has =~, sub or split, whose regular expressions may take for ever"
     try:
-        product = _multiplies(parse_json_path(written))
+        dear = _dear(parse_json_path(written))
     except Exception as error:  # noqa: BLE001 the library raises what it comes to, which is the request's fault
         return str(error)[:200] or type(error).__name__
-    return "it has a product, which of a text may be larger than memory" if product else ""
+    why = "it has a product, `parent`, |, $ or + behind something, or two indices: it may find more than memory holds"
+    return why if dear else ""
 
 
-def _multiplies(part: Any) -> bool:
+def _dear(part: Any, first: bool = True) -> bool:
+    """Whether what it finds may be more than the document holds: things that are found again and again, and products
+    and sums of sums, of which a text may be larger than memory. `first`: it is asked once, and not of each match."""
     if isinstance(part, list | tuple):
-        return any(map(_multiplies, part))
-    if isinstance(part, Operation) and part.op is operator.mul:
+        return any(_dear(each, False) for each in part)
+    again = isinstance(part, Operation) and part.op is operator.mul or type(part).__name__ in _AGAIN
+    if again or (isinstance(part, Root | Operation) and not first):
         return True
-    return isinstance(part, JSONPath | Expression) and any(map(_multiplies, vars(part).values()))
+    if isinstance(part, Index) and len(part.indices) > 1 or isinstance(part, Fields) and _twice(part.fields):
+        return True
+    if not isinstance(part, JSONPath | Expression):
+        return False
+    once = {"left": first, "right": first and isinstance(part, Operation), "value": True}
+    return any(_dear(each, once.get(name, False)) for name, each in vars(part).items())
+
+
+def _twice(names: tuple[str, ...]) -> bool:
+    return len(set(names)) < len(names)

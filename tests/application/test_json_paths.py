@@ -33,7 +33,19 @@ def service_takes(path: str) -> bool:
 
 @pytest.mark.parametrize(
     "path",
-    ["$.v", "v", "$..v", "$.list[0].v", "$.list[*].v", "$.list[?(@.name == 'x')].v", "$['v']", "$.v + $.a.v"],
+    [
+        "$.v",
+        "v",
+        "$..v",
+        "$.list[?(@.v == $.v)].v",
+        "$.`this`.v",
+        "$.*.v",
+        "$.list[0].v",
+        "$.list[*].v",
+        "$.list[?(@.name == 'x')].v",
+        "$['v']",
+        "$.v + $.a.v",
+    ],
 )
 def test_what_both_take_finds_the_number(path: str) -> None:
     assert service_takes(path)
@@ -52,6 +64,13 @@ def test_what_both_take_finds_the_number(path: str) -> None:
         "$.v.`split(a, 0, -1)`",
         "$.v * $.a.v",
         "$.list[?(@.v * 2 > 1)].v",
+        "$.list[*].`parent`[*].v",
+        "$.list[*].$.list[*].v",
+        "$.list[?($.list[*].v)].v",
+        "$.list[0,0].v",
+        "$['v','v']",
+        "$.(v|v)",
+        "$.v.(`this` + `this`)",
     ],
 )
 def test_what_one_refuses_the_other_refuses(path: str) -> None:

@@ -44,6 +44,11 @@ def test_every_rule_has_examples_in_several_wordings() -> None:
     assert all(len(logs["seen"]) >= 4 and len(logs["missed"]) >= 2 for logs in examples().values())
 
 
+def test_no_rule_takes_more_than_linear_time() -> None:
+    line = "CUDA out of memory. " + "out of memory." * 2000 + "Process 1 has " * 2000 + " in use." * 2000
+    assert [rule.name for rule in RULES if rule.found(line, PROJECT)] == ["gpu-out-of-memory"]
+
+
 def test_no_two_rules_have_one_name() -> None:
     assert len(set(NAMES)) == len(NAMES)
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import jsonpath_ng.ext.parser
 import re2
-from jsonpath_ng import JSONPath
+from jsonpath_ng import Fields, Index, JSONPath, Root
 from jsonpath_ng.ext.arithmetic import Operation
 from jsonpath_ng.ext.filter import Expression
 
@@ -31,6 +31,9 @@ _NO_NUMBER = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 _AT_START, _BEHIND_WORDS = re.compile(r"(?m)^[ \t]*(?=[\[{])"), re.compile(r"(?m)^[^\n{]+(?=\{)")
 #: Filters that run Python's regular expressions, which may take for ever. The service refuses the same, when asked.
 _REFUSED = re.compile(r"=~|\bsub\(|\bsplit\(")
+_ONCE = "`..` and `$` once, and one index in brackets"
+#: By these a path finds the same thing many times, and at each step more often.
+_AGAIN = ("Parent", "Union", "_Union")
 
 
 class Metric(Protocol):
@@ -82,15 +85,15 @@ def _words(error: re2.error) -> str:
 
 
 def _by_path(text: str, path: str) -> Samples:
-    dear = f"the JSONPath {path[:SHOWN]!r} may take for ever: no =~, sub, split or product, and `..` once"
+    dear = f"the JSONPath {path[:SHOWN]!r} may take for ever: no =~, sub, split, product, `parent` or |, {_ONCE}"
     if _REFUSED.search(path) or path.count("..") > 1:
         return Samples(problem=dear)
     try:
         wanted = jsonpath_ng.ext.parser.parse(path)
-        multiplies = _multiplies(wanted)
+        is_dear = _dear(wanted)
     except Exception as error:  # noqa: BLE001 the library raises what it comes to, and no request may end a worker
         return Samples(problem=f"{path[:SHOWN]!r} is no JSONPath: {_said(error)}")
-    if multiplies:
+    if is_dear:
         return Samples(problem=dear)
     documents = list(_documents(text, _AT_START)) or list(_documents(text, _BEHIND_WORDS))
     if not documents:
@@ -104,13 +107,24 @@ def _by_path(text: str, path: str) -> Samples:
     return _last(found, "values")
 
 
-def _multiplies(part: Any) -> bool:
-    """A text or a list times a number may be larger than memory."""
+def _dear(part: Any, first: bool = True) -> bool:
+    """Whether what it finds may be more than the document holds: things that are found again and again, and products
+    and sums of sums, of which a text may be larger than memory. `first`: it is asked once, and not of each match."""
     if isinstance(part, list | tuple):
-        return any(map(_multiplies, part))
-    if isinstance(part, Operation) and part.op is operator.mul:
+        return any(_dear(each, False) for each in part)
+    again = isinstance(part, Operation) and part.op is operator.mul or type(part).__name__ in _AGAIN
+    if again or (isinstance(part, Root | Operation) and not first):
         return True
-    return isinstance(part, JSONPath | Expression) and any(map(_multiplies, vars(part).values()))
+    if isinstance(part, Index) and len(part.indices) > 1 or isinstance(part, Fields) and _twice(part.fields):
+        return True
+    if not isinstance(part, JSONPath | Expression):
+        return False
+    once = {"left": first, "right": first and isinstance(part, Operation), "value": True}
+    return any(_dear(each, once.get(name, False)) for name, each in vars(part).items())
+
+
+def _twice(names: tuple[str, ...]) -> bool:
+    return len(set(names)) < len(names)
 
 
 def _said(error: Exception) -> str:

@@ -5,9 +5,10 @@ A rule sees; it does not judge. What a sign means is the service's to say, by th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+
+import re2
 
 from worker.observe.foreign import foreign, ours
 from worker.observe.lines import readable, without_stamp
@@ -15,8 +16,8 @@ from worker.observe.lines import readable, without_stamp
 
 @dataclass(frozen=True)
 class Rule:
-    """`sees`: for the docs. `patterns`: any of them, in a line without its prefixes, in the syntax that RE2 and Python
-    share, without `^`. A group `owner` must name a package that is not the project's; so must `library`.
+    """`sees`: for the docs. `patterns`: any of them, by RE2, in a line without its prefixes, without `^`. A group
+    `owner` must name a package that is not the project's; so must `library`.
 
     `but`: what a line must not hold. `late`: patterns that count only where a line that `behind` finds stands shortly
     before. `unless`: a line anywhere before it takes the rule out. `warned`: counts at the level of a warning, too.
@@ -24,11 +25,11 @@ class Rule:
 
     name: str
     sees: str
-    patterns: tuple[re.Pattern[str], ...]
-    but: re.Pattern[str] | None = None
-    late: tuple[re.Pattern[str], ...] = ()
-    behind: re.Pattern[str] | None = None
-    unless: re.Pattern[str] | None = None
+    patterns: tuple[re2._Regexp[str], ...]
+    but: re2._Regexp[str] | None = None
+    late: tuple[re2._Regexp[str], ...] = ()
+    behind: re2._Regexp[str] | None = None
+    unless: re2._Regexp[str] | None = None
     warned: bool = False
 
     def found(self, text: str, project: tuple[str, ...], *, late: bool = False) -> bool:
@@ -43,7 +44,7 @@ class Rule:
         yield from (pattern.pattern for pattern in (self.behind, self.unless) if pattern is not None)
 
 
-def _foreign(match: re.Match[str], project: tuple[str, ...]) -> bool:
+def _foreign(match: re2._Match[str], project: tuple[str, ...]) -> bool:
     known = match.groupdict()
     if (library := known.get("library")) is not None:
         return not ours(library, project)
@@ -54,8 +55,8 @@ def _rule(
     name: str, sees: str, *patterns: str, but: str = "", behind: str = "", late: tuple[str, ...] = (),
     unless: str = "", warned: bool = False,
 ) -> Rule:  # fmt: skip
-    but_, behind_, unless_ = (re.compile(text) if text else None for text in (but, behind, unless))
-    found, later = (tuple(re.compile(pattern) for pattern in group) for group in (patterns, late))
+    but_, behind_, unless_ = (re2.compile(text) if text else None for text in (but, behind, unless))
+    found, later = (tuple(re2.compile(pattern) for pattern in group) for group in (patterns, late))
     return Rule(name, sees, found, but_, later, behind_, unless_, warned)
 
 
