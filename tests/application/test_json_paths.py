@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass, replace
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from service.application.reproduction import metric
 from service.application.submission import MetricForm
@@ -76,3 +78,15 @@ def test_what_both_take_finds_the_number(path: str) -> None:
 def test_what_one_refuses_the_other_refuses(path: str) -> None:
     assert not service_takes(path)
     assert not samples(PRINTED, Asked(None, path)).values
+
+
+PARTS = ["$", "@", ".", "..", "v", "a", "*", "[*]", "[0]", "[0,1]", "['v']", "['v','v']", "[?(@.v > 1)]", "(", ")", "|"]
+PARTS += ["`parent`", "`this`", "`len`", "`sub(/a/, b)`", " + ", " * ", " / ", " where ", "$.v", ".v", "[?(@ =~ 'x')]"]
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(st.sampled_from(PARTS), min_size=1, max_size=6).map("".join))
+def test_no_path_is_taken_by_one_and_refused_by_the_other(path: str) -> None:
+    assume(path.strip())
+    problem = samples(PRINTED, Asked(None, path)).problem
+    assert service_takes(path) == ("is no JSONPath" not in problem and "may take for ever" not in problem), problem
