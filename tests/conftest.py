@@ -16,6 +16,7 @@ import pytest
 from tests import postgres
 from tests.redis_server import Broker
 from tests.s3_server import S3
+from worker.run import cgroups
 
 #: Parts of the outside that some machines lack: how to see whether this one has it.
 PARTS: Mapping[str, Callable[[], bool]] = {
@@ -33,6 +34,8 @@ PARTS: Mapping[str, Callable[[], bool]] = {
     "bwrap": lambda: shutil.which("bwrap") is not None,
     "unshare": lambda: shutil.which("unshare") is not None,
     "root": lambda: os.geteuid() == 0,
+    "cpu-groups": lambda: "cpu" in cgroups.parents(),
+    "no-cards": lambda: not Path("/dev/nvidiactl").exists(),
 }
 IMAGE = "firstbad-test:latest"
 ROOT = Path(__file__).parents[1]

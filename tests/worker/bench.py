@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,6 +65,14 @@ def make_repository(path: Path) -> tuple[str, ...]:
 def stored_log(pipeline: Pipeline, log: Log) -> bytes:
     assert pipeline.site.store.local is not None
     return zstandard.decompress((pipeline.site.store.local / log.path).read_bytes())
+
+
+def said_to_hold(card: Path, pid: int) -> None:
+    """Comes back when somebody has read that this process holds the declared card, which it does no more then."""
+    os.mkfifo(card)
+    with card.open("w") as file:
+        card.unlink()
+        file.write(str(pid))
 
 
 def running(marker: str) -> list[psutil.Process]:

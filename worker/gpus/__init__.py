@@ -2,5 +2,6 @@
 
 from worker.gpus.cards import Cards, Declared, Nvml, Use
 from worker.gpus.leases import Gpus
+from worker.gpus.watch import Watch, watching
 
-__all__ = ["Cards", "Declared", "Gpus", "Nvml", "Use"]
+__all__ = ["Cards", "Declared", "Gpus", "Nvml", "Use", "Watch", "watching"]

@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 
 #: The share of a card's memory that a driver may take for itself.
 OWN_SHARE = 0.05
+#: Linux's number of the name space of processes that a machine begins with (PROC_PID_INIT_INO).
+PROC_NS, FIRST_PID_NS = Path("/proc/self/ns/pid"), 0xEFFFFFFC
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,10 @@ class Cards(Protocol):
     def driver(self) -> str:
         """Its version; empty where there is none. Errors: NodeFault."""
 
+    @property
+    def own_pids(self) -> bool:
+        """Whether the processes that it names are counted as this worker's own are, and so can be looked at."""
+
     def use(self, gpu: Gpu) -> Use:
         """Errors: NodeFault."""
 
@@ -53,11 +59,11 @@ def told(held: Iterable[tuple[Gpu, Use]]) -> str:
 
 
 def _by(use: Use) -> str:
-    known = " and ".join(map(_process, use.pids))
+    known = " and ".join(map(process, use.pids))
     return known or f"something that the driver does not name ({use.memory_bytes // 1024**2} MiB)"
 
 
-def _process(pid: int) -> str:
+def process(pid: int) -> str:
     try:
         return f"pid {pid} ({psutil.Process(pid).name()})"
     except psutil.Error:  # in another PID namespace, or gone
@@ -71,6 +77,7 @@ class Declared:
     inventory: tuple[Gpu, ...]
     folder: Path
     driver: str = ""
+    own_pids: bool = True
 
     @classmethod
     def of(cls, models: Iterable[tuple[str, int]], folder: Path) -> Declared:
@@ -126,6 +133,14 @@ class Nvml:
             return ""
         with self._faults():
             return _text(self._nvml.nvmlSystemGetDriverVersion())
+
+    @property
+    def own_pids(self) -> bool:
+        """The driver counts as the node does, which a worker in a container of its own does not."""
+        try:
+            return PROC_NS.stat().st_ino == FIRST_PID_NS
+        except OSError:
+            return False
 
     def use(self, gpu: Gpu) -> Use:
         with self._faults():

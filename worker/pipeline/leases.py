@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from worker.contract import Gpu, ProbeOrder
-from worker.gpus import Gpus
+from worker.gpus import Gpus, Watch, watching
 from worker.pipeline.runs import Site
+from worker.run.job import Job
 from worker.run.stop import Stop
 
 
@@ -27,9 +29,14 @@ class Lease:
         found = {"gpus": ", ".join(f"{gpu.index}: {gpu.model}" for gpu in self.gpus), "gpu_free_bytes": str(free)}
         return {**found, "driver": self.node.driver} if self.node.driver else found
 
-    def held(self) -> dict[str, str]:
-        """After a run: who has something in their memory, which is nothing of the run any more."""
-        holder = self.node.held_by(self.gpus)
+    def watching(self, job: Job) -> AbstractContextManager[Watch]:
+        """During the run in `job`, whose folder is mounted in its sandbox, or else is its home."""
+        marks = (f"/{job.root.parent.name}/{job.root.name}/{part}" for part in ("out", "work"))
+        return watching(self.node.cards, self.gpus, tuple(mark.encode() for mark in marks))
+
+    def held(self, watch: Watch) -> dict[str, str]:
+        """After a run: who has something in their memory, which is nothing of the run any more, or had it meanwhile."""
+        holder = "; ".join(filter(None, (self.node.held_by(self.gpus), watch.held())))
         return {"gpu_held_by": holder} if holder else {}
 
 

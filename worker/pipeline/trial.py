@@ -46,7 +46,9 @@ def tried(trial: Trial, job: Job, stop: Stop) -> Outcome:
 
 def gone_on(trial: Trial, job: Job, kept: Kept, left: Left, stop: Stop) -> Outcome:
     """`left`: what its sandbox found of it. Errors: NodeFault, Stopped."""
-    found = _finished(trial, job, kept, attach(trial.site, job, trial.sandbox, _task(trial, job, kept), left, stop))
+    with trial.lease.watching(job) as watch:
+        run = attach(trial.site, job, trial.sandbox, _task(trial, job, kept), left, stop)
+    found = _finished(trial, job, kept, run, trial.lease.held(watch))
     if kept.outcome is not None:
         return kept.outcome.model_copy(update={"control": found})
     return _controlled(trial, job, found, stop)
@@ -94,7 +96,9 @@ def _begun(trial: Trial, job: Job, before: Outcome | None, stop: Stop) -> Outcom
         outcome=before,
     )
     keep(job, kept)
-    return _finished(trial, job, kept, execute(trial.site, job, trial.sandbox, _task(trial, job, kept), stop))
+    with trial.lease.watching(job) as watch:
+        run = execute(trial.site, job, trial.sandbox, _task(trial, job, kept), stop)
+    return _finished(trial, job, kept, run, trial.lease.held(watch))
 
 
 def _reproduction(kept: Kept) -> Reproduction:
@@ -117,10 +121,9 @@ def _task(trial: Trial, job: Job, kept: Kept) -> Task:
     return Task(order, work, labels, kept.began, environment=trial.supply.folder, gpus=kept.gpus)
 
 
-def _finished(trial: Trial, job: Job, kept: Kept, run: Run) -> Outcome:
-    """Errors: NodeFault."""
+def _finished(trial: Trial, job: Job, kept: Kept, run: Run, held: dict[str, str]) -> Outcome:
+    """`held`: what is known of others on the leased cards. Errors: NodeFault."""
     order, reproduction = trial.order, _reproduction(kept)
-    held = trial.lease.held()
     own = packages_of(job.inputs / kept.wheel) if kept.wheel else ()
     name = trial.name if kept.outcome is None else f"{trial.name}.control"
     last = "script" if reproduction.script is not None else "check"

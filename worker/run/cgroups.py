@@ -100,7 +100,7 @@ class Groups:
 
     def __init__(self, worker: str) -> None:
         self._prefix = f"{PREFIX}{worker}-"
-        self.parents = _parents()
+        self.parents = parents()
         self._free: list[Group] = []
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
@@ -166,7 +166,7 @@ def _process(pid: int) -> psutil.Process | None:
         return None
 
 
-def _parents() -> dict[str, Path]:
+def parents() -> dict[str, Path]:
     """Where groups can be made, by controller; empty where they cannot."""
     if os.geteuid() != 0:
         return {}
