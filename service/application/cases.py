@@ -13,9 +13,13 @@ from service.domain.evidence import Fault, Judgement, Outcome, Signature, Verdic
 STAGES = {"unpack": 0, "install": 1, "start": 2, "ready": 2, "script": 3, "check": 3}
 
 
-def earlier(stage: str, than: str) -> bool:
-    """A failure in an earlier phase than that of the failure looked for is another failure."""
-    return STAGES.get(stage, 9) < STAGES.get(than, 0)
+def elsewhere(stage: str, than: str) -> bool:
+    """A failure in another phase than that of the failure looked for is another failure."""
+    return stage in STAGES and than in STAGES and STAGES[stage] != STAGES[than]
+
+
+#: Kinds of signatures that say little about what failed.
+VAGUE = frozenset({"other", "hang"})
 
 
 class Gives(StrEnum):
@@ -41,6 +45,13 @@ class Wanted:
     signature: Signature | None
     stage: str
     probe: str = ""
+    #: It was the check, or the script, that said so.
+    told: bool = False
+    timed_out: bool = False
+    #: Of a build that has no signature.
+    first_error: str | None = None
+    #: Signs that the failure itself shows.
+    signs: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -55,6 +66,8 @@ class Case:
     wanted: Wanted | None = None
     faults: tuple[Fault, ...] = ()
     own_day: bool = False
+    #: Signs that runs of this bisection show which pass: they say nothing here.
+    harmless: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -71,6 +84,10 @@ class Ruling:
         """Where no other attempt will be made: what gives no verdict is no evidence."""
         verdict = Verdict(self.gives) if self.gives in ("good", "bad", "skip") else Verdict.SKIP
         return Judgement(verdict, self.reason)
+
+
+def skip(reason: str) -> Ruling:
+    return Ruling(Gives.SKIP, reason)
 
 
 def failed(outcome: Outcome) -> bool:

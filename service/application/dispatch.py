@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from service.application import builds
 from service.application.cases import Wanted
-from service.application.judge import judge_build, judge_build_failure, judge_fault
+from service.application.judge_builds import judge_build, judge_build_failure, judge_fault
 from service.application.keys import Keys
 from service.application.ports import Transaction
 from service.application.verdicts import wanted_of

@@ -15,19 +15,15 @@ from service.application.outbox import compose
 from service.application.queries import LogStream
 from service.application.report import Report
 from service.application.submit import Submission, complete
-from service.application.verdicts import derive
+from service.application.verdicts import derive, taken_back
 from service.application.work import Work
 from service.domain.bisection import Bisection, Build, Event, Message, Node, Probe, Request
 from service.domain.errors import UserError
 from service.domain.lifecycle import BisectionState
 from service.domain.results import BuildReport, ProbeReport, SurveyReport
 
-#: Where a bisection goes on whose verdicts changed after its end.
-REOPENED = {
-    BisectionState.FOUND: BisectionState.SEARCHING,
-    BisectionState.SUSPECTS: BisectionState.SEARCHING,
-    BisectionState.REFUSED: BisectionState.CHECKING_ENDS,
-}
+#: Ends that stand on verdicts.
+REOPENED = frozenset({BisectionState.FOUND, BisectionState.SUSPECTS, BisectionState.REFUSED})
 
 
 class Flow(Work):
@@ -137,10 +133,11 @@ class Flow(Work):
             before = {probe.id: probe.verdict for probe in tx.probes(id)}
             after = derive(tx, bisection, self.ports.clock.now())
             changed = tuple(probe for probe in after if probe.verdict is not before[probe.id])
-            if changed and bisection.state in REOPENED:
-                again = replace(bisection, answer=None, problem=None, ended_at=None)
-                self._to(tx, again, REOPENED[bisection.state])
-        if changed:
+            again = bisection.state in REOPENED and (bool(changed) or taken_back(bisection, after))
+            if again:
+                anew = replace(bisection, answer=None, problem=None, ended_at=None)
+                self._to(tx, anew, BisectionState.CHECKING_ENDS)
+        if again or changed:
             self._advance_all([id])
         return changed
 

@@ -40,7 +40,11 @@ _E, _L, _O, _H, _S = Means.ELSEWHERE, Means.LATER, Means.OUT, Means.HOPELESS, Me
 #: Of several signs the first one here decides: NCCL cannot start either where shared memory is used up.
 MEANINGS: Mapping[str, Meaning] = {
     "gpu-broken": Meaning(
-        _O, "a GPU or its link is broken", "look at the node's kernel log, then bring it back", anywhere=True
+        _O,
+        "a GPU or its link is broken",
+        "look at the node's kernel log, then bring it back",
+        commits=True,
+        anywhere=True,
     ),
     "gpu-missing": Meaning(_E, "the run found no GPU", "install the driver and the vendor's container runtime there"),
     "gpu-memory-wanted": Meaning(Means.HELD, "the GPU had less free memory than the server wants", "free the GPU"),

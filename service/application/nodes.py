@@ -20,6 +20,10 @@ from service.domain.recipe_rules import fits_model
 SILENT = timedelta(seconds=60)
 
 
+#: Faults of a node that is not fit for it at all, where others may be.
+REFUSED = frozenset({"other-python", "sandbox-refused", "node-out"})
+
+
 def beat(tx: Transaction, node: Node) -> None:
     """Keeps what a node says of itself, which says nothing of whether it was taken out."""
     known = tx.node(node.name, lock=True)
@@ -63,18 +67,24 @@ def models(nodes: Collection[Node], now: datetime) -> list[str]:
 def waits(bisection: Bisection, nodes: Collection[Node], now: datetime) -> tuple[str, ...]:
     """What a bisection that has begun waits for, when no node that takes probes has its GPUs any more."""
     wanted, resources = bisection.setup.gpu_class, bisection.request.recipe.resources
-    if wanted is None or bisection.state not in LIVE_BISECTIONS or fitting(running(nodes, now), resources.gpus, wanted):
+    if bisection.state not in LIVE_BISECTIONS or fitting(running(nodes, now), resources.gpus, wanted):
         return ()
     out = [f"{node.name} is out: {node.out}" for node in fitting(nodes, resources.gpus, wanted) if node.out]
+    if wanted is None:
+        return ("; ".join(("waits for a node that takes probes", *out)),) if out else ()
     return ("; ".join((wording.waits_for_gpus(resources, models(nodes, now)), *out)),)
 
 
 def another(tx: Transaction, probe: Probe, faults: Sequence[Fault], now: datetime) -> str | None:
     """A node for the next attempt that none of the faults is of, the one with least to do; None when there is none."""
     bisection = tx.bisection(probe.bisection_id)
-    tried = {fault.node for fault in faults}
+    tried, unfit = {fault.node for fault in faults}, {fault.node for fault in faults if fault.kind in REFUSED}
     count, wanted = bisection.request.recipe.resources.gpus, bisection.setup.gpu_class
-    left = [node for node in fitting(running(tx.nodes(), now), count, wanted) if node.name not in tried]
+    there = fitting(running(tx.nodes(), now), count, wanted)
+    left = [node for node in there if node.name not in tried]
+    if not left and unfit:
+        # One that would refuse it is always the first to be free.
+        left = [node for node in there if node.name not in unfit]
     if not left or not faults[-1].node:
         return None
     busy = Counter(other.node or other.target for other in tx.probes_in((ProbeState.QUEUED, ProbeState.RUNNING)))

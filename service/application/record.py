@@ -5,13 +5,15 @@ Each function returns the ids of the bisections that may go on from here.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from datetime import datetime
 
 from service.application import builds, nodes
 from service.application.cases import Gives
 from service.application.dispatch import after_build, give_verdict, queue_probe, rebuild
-from service.application.judge import judge_fault
+from service.application.judge_builds import judge_fault
+from service.application.nodes import REFUSED
 from service.application.ports import Transaction
 from service.application.verdicts import ruling_of
 from service.domain.bisection import Build, Probe
@@ -33,8 +35,7 @@ LOST_WHEEL = frozenset({"missing-wheel", "damaged-wheel"})
 LOST_BASE = "lost-base"
 #: An operator's stop says nothing about the probe, and there are only so many bases to lose.
 NOT_COUNTED = frozenset({"stopped", "lost-base"})
-#: A node that is not fit for it at all, where others may be; so many of these count as one fault.
-REFUSED = frozenset({"other-python", "sandbox-refused", "node-out"})
+#: So many refusals of nodes that are not fit count as one fault.
 REFUSALS = 10
 _IN_FLIGHT = (ProbeState.QUEUED, ProbeState.RUNNING)
 _IN_WORK = (BuildState.QUEUED, BuildState.RUNNING)
@@ -80,12 +81,18 @@ def _observed(tx: Transaction, probe: Probe, outcome: Outcome, now: datetime) ->
         queue_probe(tx, replace(probe, own_day=True), now)
     elif ruled.gives in (Gives.FAULT, Gives.LATER, Gives.OUT):
         fault = Fault(ruled.kind, ruled.reason, ruled.advice, probe.node or "", outcome)
-        if ruled.gives is Gives.OUT and probe.node is not None:
+        if ruled.gives is Gives.OUT and probe.node is not None and not _seen_elsewhere(tx, probe, ruled.kind):
             nodes.take_out(tx, probe.node, ruled.reason, now)
             tx.add_event(probe.bisection_id, now, "node out", {"node": probe.node, "reason": ruled.reason})
         retry_probe(tx, probe, fault, now, later=ruled.gives is Gives.LATER)
     else:
         give_verdict(tx, replace(probe, outcome=outcome), ProbeState.JUDGED, judgement, now)
+
+
+def _seen_elsewhere(tx: Transaction, probe: Probe, kind: str) -> bool:
+    """Two nodes do not break in the same way under one bisection: then it is what runs there."""
+    faults = (fault for other in tx.probes(probe.bisection_id) for fault in other.faults)
+    return any(fault.kind == kind and fault.node not in ("", probe.node) for fault in faults)
 
 
 def retry_probe(tx: Transaction, probe: Probe, fault: Fault, now: datetime, *, later: bool = False) -> None:
@@ -96,9 +103,9 @@ def retry_probe(tx: Transaction, probe: Probe, fault: Fault, now: datetime, *, l
     faults = (*probe.faults, fault)
     data: dict[str, object] = {"probe": probe.id, "kind": fault.kind, "message": fault.message}
     tx.add_event(probe.bisection_id, now, "fault", data)
-    if counted(faults) < MAX_FAULTS and fault.kind in LOST_WHEEL and probe.build_key is not None:
+    if not spent(faults) and fault.kind in LOST_WHEEL and probe.build_key is not None:
         rebuild(tx, replace(probe, faults=faults), now)
-    elif counted(faults) < MAX_FAULTS:
+    elif not spent(faults):
         target = None if later else nodes.another(tx, probe, faults, now)
         seconds = LATER_S[min(counted(faults), len(LATER_S)) - 1] if later else delay_s(faults)
         queue_probe(tx, replace(probe, faults=faults, target=target), now, seconds)
@@ -108,6 +115,12 @@ def retry_probe(tx: Transaction, probe: Probe, fault: Fault, now: datetime, *, l
 
 def _give_up(tx: Transaction, probe: Probe, now: datetime) -> None:
     give_verdict(tx, probe, ProbeState.FAULTED, judge_fault(probe.faults), now)
+
+
+def spent(faults: tuple[Fault, ...]) -> bool:
+    """Whether there is no use in another attempt: so many of one kind, or twice as many of any."""
+    kinds = Counter(fault.kind for fault in faults if fault.kind not in NOT_COUNTED | REFUSED)
+    return counted(faults) >= 2 * MAX_FAULTS or max(kinds.values(), default=0) >= MAX_FAULTS
 
 
 def counted(faults: tuple[Fault, ...]) -> int:
@@ -164,7 +177,7 @@ def retry_build(tx: Transaction, build: Build, fault: Fault, now: datetime) -> f
     build = replace(build, faults=faults)
     if fault.kind == LOST_BASE and build.base_key is not None:
         builds.lose(tx, build.base_key, now)
-    if counted(faults) < MAX_FAULTS:
+    if not spent(faults):
         again = builds.start(tx, build, now, delay_s(faults))
         return frozenset() if again.state in LIVE_BUILDS else release(tx, again, now)
     return release(tx, replace(build, state=moved(build.state, BuildState.FAULTED), finished_at=now), now)

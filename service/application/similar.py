@@ -9,6 +9,11 @@ from service.domain.evidence import Frame, Signature
 
 #: The kind of a run that was ended since it took too long; nothing failed in it.
 HANG = "hang"
+PYTEST = "pytest failure"
+#: The most that two can come to whose messages name different things.
+OTHER_NAMES = 0.6
+_QUOTED = re.compile(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"|[`‘]([^`'’\n]{1,80})['`’]")
+_NAME = re.compile(r"[A-Za-z_][\w.\-]*")
 #: From here on two signatures are of the same failure; docs/signatures.md shows what was measured.
 THRESHOLD = 0.7
 #: What type, message and frames count. A message counts the more, the more words it has, frames the more there are.
@@ -31,7 +36,22 @@ _TOKENS = re.compile(r"<\w+>|[^\W_]+(?:[_.][^\W_]+)*|[=!<>]=")
 
 
 def similarity(one: Signature, other: Signature) -> float:
-    """0 to 1: the weighed mean of type, message and frames. What only one of the two has counts as different."""
+    """0 to 1: the weighed mean of type, message and frames. What only one of the two has counts as different.
+
+    Messages that name different things are about different failures, however much else they share.
+    """
+    found = _similarity(one, other)
+    return min(found, OTHER_NAMES) if _named(one) != _named(other) else found
+
+
+def _named(signature: Signature) -> tuple[frozenset[str], str]:
+    """What the message puts in quotes, but for what varies; of a test, which one it is."""
+    quoted = {name for groups in _QUOTED.findall(signature.message) for name in groups if name}
+    test = signature.frames[0].function if signature.kind == PYTEST and signature.frames else ""
+    return frozenset(name for name in quoted if _NAME.fullmatch(name)), test
+
+
+def _similarity(one: Signature, other: Signature) -> float:
     if (one.kind == HANG) != (other.kind == HANG):
         return 0.0
     words = _tokens(one.message), _tokens(other.message)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from service.application import wording
-from service.application.cases import Case, Gives, Ruling, Wanted
+from service.application.cases import Case, Gives, Ruling, Wanted, failed
 from service.application.clues import clues_of
-from service.application.judge import judge_build_failure, rule
+from service.application.judge import REPLACED, rule
+from service.application.judge_builds import judge_build_failure
+from service.application.meanings import MEANINGS
 from service.application.measure import Measured, measured, verdict
 from service.application.ports import Transaction
 from service.domain.bisection import Bisection, FailureIn, Probe, Problem, Purpose
@@ -17,6 +20,8 @@ from service.domain.evidence import Judgement, Outcome, Verdict
 from service.domain.lifecycle import ProbeState
 from service.search.priors import Clues
 
+#: So many runs of a commit may fail before they count against the numbers of its other runs.
+FAILURES = 3
 #: What a build leaves as an outcome.
 _BUILD = ("build", "fix-up")
 
@@ -43,9 +48,26 @@ def wanted_of(bisection: Bisection, probes: Sequence[Probe]) -> Wanted | None:
         if probe.purpose is not Purpose.BAD_END or probe.outcome is None or probe.state is not ProbeState.JUDGED:
             continue
         if _plain(bisection, probe, probe.outcome).verdict is Verdict.BAD:
-            found = probe.outcome.signature
-            return Wanted(found if request.metric is None else None, probe.outcome.ended_in, probe.id)
+            return _shown(probe.id, probe.outcome) if request.metric is None else Wanted(None, "", probe.id)
     return None
+
+
+def _shown(probe: str, outcome: Outcome) -> Wanted:
+    return Wanted(
+        signature=outcome.signature,
+        stage=outcome.ended_in,
+        probe=probe,
+        told=outcome.told is not None,
+        timed_out=outcome.timed_out,
+        first_error=outcome.first_error,
+        signs=frozenset(sign.rule for sign in outcome.signs if sign.root or outcome.signature is None),
+    )
+
+
+def _harmless(probes: Sequence[Probe]) -> frozenset[str]:
+    """Signs of runs that pass."""
+    outcomes = [probe.outcome for probe in probes if probe.outcome is not None and not failed(probe.outcome)]
+    return frozenset(sign.rule for outcome in outcomes for sign in outcome.signs)
 
 
 def clues(bisection: Bisection, probes: Sequence[Probe]) -> Clues | None:
@@ -64,7 +86,8 @@ def ruling_of(
 ) -> tuple[Ruling, Judgement]:
     """What one more outcome gives: by itself, and beside those of `probes`, all others of the bisection."""
     others = [other for other in probes if other.id != probe.id]
-    ruled = rule(Case(outcome, bisection.request, wanted_of(bisection, others), probe.faults, probe.own_day))
+    wanted = wanted_of(bisection, others)
+    ruled = rule(Case(outcome, bisection.request, wanted, probe.faults, probe.own_day, _harmless(others)))
     numbers = measured(bisection, [one.probe for one in judged(bisection, others) if one.counts])
     if numbers is None or ruled.gives is not Gives.GOOD:
         return ruled, ruled.judgement
@@ -77,9 +100,16 @@ def judged(bisection: Bisection, probes: Sequence[Probe]) -> tuple[Judged, ...]:
     """Of the probes whose outcome is known."""
     wanted = wanted_of(bisection, probes)
     known = [(probe, outcome) for probe in probes if (outcome := _outcome(probe)) is not None]
-    found = [_judged(bisection, probe, outcome, wanted) for probe, outcome in known]
+    harmless = _harmless(probes)
+    found = [
+        _judged(bisection, probe, Case(outcome, bisection.request, wanted, harmless=harmless))
+        for probe, outcome in known
+    ]
     numbers = measured(bisection, [one.probe for one in found if one.counts])
-    return tuple(found) if numbers is None else tuple(_by_number(one, numbers) for one in found)
+    if numbers is None:
+        return tuple(found)
+    failures = Counter(one.probe.sha for one in found if not one.counts)
+    return tuple(_by_number(one, numbers, failures[one.probe.sha]) for one in found)
 
 
 def _outcome(probe: Probe) -> Outcome | None:
@@ -89,25 +119,27 @@ def _outcome(probe: Probe) -> Outcome | None:
     return probe.outcome if probe.state is ProbeState.JUDGED else None
 
 
-def _judged(bisection: Bisection, probe: Probe, outcome: Outcome, wanted: Wanted | None) -> Judged:
-    if wanted is not None and wanted.probe == probe.id:
-        wanted = None
+def _judged(bisection: Bisection, probe: Probe, case: Case) -> Judged:
+    if case.wanted is not None and case.wanted.probe == probe.id:
+        case = replace(case, wanted=None)
+    outcome, wanted = case.outcome, case.wanted
     if outcome.ended_in in _BUILD:
         told = judge_build_failure(outcome, bisection.request, wanted=wanted)
         # What was said when it was built says more: why it was not made in a cheaper way.
         return Judged(probe, told.verdict, probe.reason if told.verdict is probe.verdict else told.reason)
     given_up = probe.state is ProbeState.FAULTED
     faults = probe.faults[:-1] if given_up else probe.faults
-    ruled = rule(Case(outcome, bisection.request, wanted, faults, probe.own_day))
+    ruled = rule(replace(case, faults=faults, own_day=probe.own_day))
     if given_up and ruled.gives not in (Gives.GOOD, Gives.BAD):
         return Judged(probe, probe.verdict, probe.reason)
     return Judged(probe, ruled.judgement.verdict, ruled.reason, ruled)
 
 
-def _by_number(one: Judged, numbers: Measured) -> Judged:
-    """A run that went well is told by its number; one that did not says nothing."""
+def _by_number(one: Judged, numbers: Measured, failures: int = 0) -> Judged:
+    """A run that went well is told by its number. One that did not says nothing, nor do a few beside those that did."""
     if not one.counts or one.probe.outcome is None:
-        return one
+        few = failures < FAILURES and one.ruling is not None and bool(numbers.samples.get(one.probe.sha))
+        return replace(one, verdict=None) if few and one.ruling and one.ruling.gives is Gives.SKIP else one
     if not one.probe.outcome.samples:
         why = one.probe.outcome.environment.get("metric", "no number was found")
         return replace(one, verdict=Verdict.SKIP, reason=f"nothing was measured: {why}")
@@ -145,7 +177,19 @@ def refusal(bisection: Bisection, probes: Sequence[Probe]) -> Problem | None:
     """Why this request cannot be judged at all, by the first run that shows it."""
     if bisection.request.failure_in is FailureIn.BUILD:
         return None
-    for one in judged(bisection, probes):
-        if one.ruling is not None and one.ruling.gives is Gives.REFUSED:
+    found = judged(bisection, probes)
+    passed = any(one.ruling is not None and one.ruling.gives is Gives.GOOD for one in found)
+    for one in found:
+        if one.ruling is None or one.ruling.gives is not Gives.REFUSED:
+            continue
+        # Where a run has passed, what this one misses is there, and it is this commit alone that misses it.
+        if one.ruling.kind == REPLACED or not (passed or one.probe.purpose is Purpose.SEARCH):
             return wording.refused(one.probe, one.ruling.kind, one.ruling.reason, one.ruling.advice)
     return None
+
+
+def taken_back(bisection: Bisection, probes: Sequence[Probe]) -> bool:
+    """It was refused for what a run showed, and no run shows it any more."""
+    problem = bisection.problem
+    said = problem is not None and (problem.slug == REPLACED or problem.slug in MEANINGS)
+    return said and refusal(bisection, probes) is None

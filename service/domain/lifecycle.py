@@ -56,8 +56,8 @@ MOVES: Mapping[type[StrEnum], Mapping[StrEnum, frozenset[StrEnum]]] = {
         _B.SEARCHING: frozenset({_B.CONFIRMING, _B.SUSPECTS} | _ENDS),
         _B.CONFIRMING: frozenset({_B.FOUND, _B.SUSPECTS, _B.SEARCHING} | _ENDS),
         # An end of its own kind is taken back when the verdicts that it stands on have changed.
-        _B.FOUND: frozenset({_B.SEARCHING}),
-        _B.SUSPECTS: frozenset({_B.SEARCHING}),
+        _B.FOUND: frozenset({_B.CHECKING_ENDS}),
+        _B.SUSPECTS: frozenset({_B.CHECKING_ENDS}),
         _B.REFUSED: frozenset({_B.CHECKING_ENDS}),
         _B.FAILED: frozenset(),
         _B.CANCELLED: frozenset(),

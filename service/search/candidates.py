@@ -9,6 +9,9 @@ import numpy as np
 from service.search.evidence import Evidence, Observation
 from service.search.graph import Bools, Range
 
+#: So many skips, and more than verdicts, and a commit is taken for one that cannot be tested.
+HARDLY = 3
+
 
 @dataclass(frozen=True)
 class Conflict:
@@ -40,11 +43,12 @@ def candidates(range_: Range, evidence: Evidence) -> Bools:
 
 
 def skipped(range_: Range, evidence: Evidence) -> Bools:
-    """Commits that were tried and never judged."""
+    """Commits that were tried and never judged, or hardly ever."""
     found = np.zeros(len(range_), dtype=bool)
     for sha, tally in evidence.tallies.items():
         index = range_.find(sha)
-        if index is not None and tally.skip and not tally.judged:
+        hardly = tally.skip >= HARDLY and tally.skip > tally.judged
+        if index is not None and tally.skip and (hardly or not tally.judged):
             found[index] = True
     return found
 

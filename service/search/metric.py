@@ -14,8 +14,11 @@ import numpy as np
 
 Better = Literal["higher", "lower"]
 
-#: One commit's samples may be taken for an end's at this error, an end's for the other's at that one.
-LEVEL, ENDS_LEVEL = 0.05, 0.01
+#: One commit's samples may be taken for an end's at this error, an end's for the other's at that one: the ends are
+#: looked at after every run, some fifteen times, each time at a fifth of the whole.
+LEVEL, ENDS_LEVEL = 0.05, 0.002
+#: Numbers that never vary tell ends apart after so many runs of each: a coin may fall the same way a few times.
+STEADY = 5
 #: Trials after which more of them will not settle it.
 MOST = 12
 
@@ -33,7 +36,7 @@ class Ends:
 def compare_ends(good: Sequence[float], bad: Sequence[float], better: Better, level: float = ENDS_LEVEL) -> Ends:
     """The bad end must be worse beyond doubt. `level` is the chance to see this when both ends are the same."""
     p_value = _p_worse(good, bad, better)
-    if p_value <= level:
+    if p_value <= level and min(len(good), len(bad)) >= STEADY:
         return Ends("differ", p_value, f"the bad end is worse than the good end (p = {p_value:.2g})")
     shown = f"good end {_shown(good)}, bad end {_shown(bad)}, {better} is better, p = {p_value:.2g}"
     if min(len(good), len(bad)) < MOST:

@@ -66,7 +66,7 @@ def settled(belief: Belief, noise: Noise | None, confidence: float) -> bool:
 
 
 def exhausted(range_: Range, evidence: Evidence) -> bool:
-    runs = sum(tally.judged for tally in evidence.tallies.values())
+    runs = sum(tally.judged + tally.skip for tally in evidence.tallies.values())
     return runs >= PATIENCE * max(len(range_) - 1, 1).bit_length()
 
 

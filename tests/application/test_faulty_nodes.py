@@ -8,9 +8,10 @@ import pytest
 from service.application.ports import QueueUnavailable
 from service.domain.bisection import Bisection, Gpu, Node
 from service.domain.errors import NotFound
-from service.domain.evidence import Outcome, Replaced, Sign, Verdict
+from service.domain.evidence import Fault, Outcome, Replaced, Sign, Verdict
 from service.domain.lifecycle import BisectionState, ProbeState
 from service.domain.recipe import Resources
+from service.domain.results import ProbeReport
 from tests.application.conftest import World
 
 GOOD, BAD = Outcome("script", exit_status=0), Outcome("script", exit_status=1)
@@ -226,6 +227,53 @@ def test_a_request_that_no_retry_helps_is_refused_at_once(world: World) -> None:
     assert (found.state, found.problem and found.problem.slug) == (BisectionState.REFUSED, "model-gated")
     assert found.problem is not None and "HF_TOKEN" in found.problem.advice
     assert not [probe for probe in world.flow.probes(id) if probe.state in (ProbeState.QUEUED, ProbeState.RUNNING)]
+
+
+def test_what_one_commit_alone_misses_ends_nothing(world: World) -> None:
+    """The model is there: runs have passed with it."""
+    id = begin(world).id
+    world.workers.observe(world.flow, BAD)
+    world.workers.observe(world.flow, GOOD)
+    missing = replace(BAD, signs=(Sign("model-missing", "404: no such revision", root=True),))
+    world.workers.observe(world.flow, missing)
+    assert world.flow.bisection(id).state is BisectionState.SEARCHING
+    assert world.flow.probes(id)[-2].verdict is Verdict.SKIP or world.flow.probes(id)[-1].verdict is Verdict.SKIP
+
+
+def test_one_bisection_takes_out_one_node(world: World) -> None:
+    for name in ("n1", "n2", "n3"):
+        node(world, name)
+    id = begin(world).id
+    world.workers.observe(world.flow, BROKEN, node="n1")
+    for name in ("n2", "n3"):
+        world.wait_for_retry()
+        world.workers.observe(world.flow, BROKEN, node=name)
+    assert [found.name for found in world.flow.nodes() if found.out] == ["n1"]
+    assert world.flow.probes(id)[0].verdict is Verdict.BAD, "what happens on every node is the commit's"
+
+
+def test_faults_of_different_kinds_are_not_counted_together(world: World) -> None:
+    id = begin(world).id
+    watchdog = replace(BAD, signs=(Sign("nccl-watchdog", "Watchdog caught a time-out", root=True),))
+    world.workers.fault(world.flow, "lost")
+    world.wait_for_retry()
+    for _ in range(3):
+        world.workers.observe(world.flow, watchdog)
+        world.wait_for_retry()
+    assert world.flow.probes(id)[0].verdict is Verdict.BAD
+
+
+def test_a_node_that_refuses_does_not_keep_a_probe_from_the_one_that_fits(world: World) -> None:
+    node(world, "n1")
+    node(world, "n2")
+    begin(world)
+    order = world.workers.start(world.flow)
+    world.flow.probed(ProbeReport(order.probe, order.attempt, "n1", fault=Fault("disk-full", "full")))
+    world.wait_for_retry()
+    order = world.workers.start(world.flow)
+    world.flow.probed(ProbeReport(order.probe, order.attempt, "n2", fault=Fault("other-python", "3.12")))
+    world.wait_for_retry()
+    assert world.workers.probes[0].target == "n1"
 
 
 def test_a_script_that_replaces_the_package_is_refused_with_its_line(world: World) -> None:

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from service.application.judge import judge, judge_build_failure, judge_fault
+from service.application.judge import judge
+from service.application.judge_builds import judge_build_failure, judge_fault
 from service.domain.bisection import Reproduction, Request, Serve
 from service.domain.evidence import Fault, Outcome
 from service.domain.recipe import Recipe, SandboxKind

@@ -68,7 +68,7 @@ def test_an_answer_is_taken_back_when_a_verdict_that_it_stands_on_changes(world:
         tx.save_probe(replace(proof, outcome=replace(proof.outcome, exit_status=125)))
     assert [probe.id for probe in world.flow.judge_again(id)] == [proof.id]
     reopened = world.flow.bisection(id)
-    assert reopened.state in (BisectionState.SEARCHING, BisectionState.SUSPECTS)
+    assert reopened.state in (BisectionState.SEARCHING, BisectionState.SUSPECTS), reopened.problem
     assert reopened.answer is None or set(reopened.answer.shas) > {world.shas[13]}
 
 
@@ -113,6 +113,51 @@ def test_a_commit_whose_number_is_not_asked_for_any_more_is_left_alone(world: Wo
         world.flow.sweep()
         assert len(world.flow.probes(id)) == count
     assert world.flow.bisection(id).answer is not None
+
+
+def test_a_refusal_is_taken_back_when_no_run_shows_its_reason_any_more(world: World) -> None:
+    id = world.submit().id
+    world.workers.prepare(world.flow)
+    gated = replace(failed(None), signs=(Sign("model-gated", "401: gated", root=True),))
+    world.workers.observe(world.flow, gated)
+    assert world.flow.bisection(id).state is BisectionState.REFUSED
+    assert world.flow.judge_again(id) == ()
+    assert world.flow.bisection(id).state is BisectionState.REFUSED
+    (probe,) = (probe for probe in world.flow.probes(id) if probe.outcome)
+    with world.flow.ports.bisections.transaction() as tx:
+        tx.save_probe(replace(probe, outcome=replace(gated, signs=())))
+    world.flow.judge_again(id)
+    assert world.flow.bisection(id).state is BisectionState.CHECKING_ENDS
+    assert world.flow.bisection(id).problem is None
+
+
+def test_an_end_that_cannot_be_tested_any_more_is_not_passed_over(world: World) -> None:
+    id = world.submit().id
+    world.workers.work(world.flow, world.truth(13))
+    good = next(probe for probe in world.flow.probes(id) if probe.sha == world.shas[0])
+    assert good.outcome is not None
+    with world.flow.ports.bisections.transaction() as tx:
+        tx.save_probe(replace(good, outcome=replace(good.outcome, exit_status=125)))
+    world.flow.judge_again(id)
+    assert world.flow.bisection(id).state is BisectionState.REFUSED
+
+
+def test_a_crash_beside_a_commit_s_numbers_is_run_again(world: World) -> None:
+    order = {sha: number for number, sha in enumerate(world.shas)}
+    id = world.submit().id
+    with world.flow.ports.bisections.transaction() as tx:
+        found = tx.bisection(id)
+        tx.save_bisection(replace(found, request=replace(found.request, metric=Metric(Better.HIGHER, "x"))))
+    world.workers.prepare(world.flow)
+    crashes = {0, 1, 8}
+    while world.workers.probes:
+        number = len(world.workers.seen)
+        value = 100.0 - 10.0 * (order[world.workers.probes[0].source.sha] >= 13)
+        crashed = number - 6 in crashes
+        world.workers.observe(world.flow, failed(None) if crashed else replace(GOOD, samples=(value,)))
+        assert len(world.workers.seen) < 200
+    found = world.flow.bisection(id)
+    assert found.answer is not None and found.answer.shas == (world.shas[13],)
 
 
 def test_deriving_twice_changes_nothing(world: World) -> None:

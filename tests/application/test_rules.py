@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from service.application.cases import Case, Gives, Ruling, Wanted
-from service.application.judge import RULES, judge_build_failure, rule
+from service.application.judge import RULES, rule
+from service.application.judge_builds import judge_build_failure
 from service.application.meanings import MEANINGS, Means
 from service.domain.bisection import FailureIn, OtherFailures, Reproduction, Request, Serve
 from service.domain.evidence import Fault, Frame, Outcome, Replaced, Sign, Signature, Told, Verdict
@@ -59,14 +60,52 @@ def test_another_failure_counts_where_the_user_says_so() -> None:
 
 
 def test_without_a_signature_at_the_bad_end_the_exit_status_decides() -> None:
-    assert ruled(died(SHAPES), wanted=Wanted(None, "start")).gives is Gives.BAD
     assert ruled(died(None), wanted=Wanted(None, "start")).gives is Gives.BAD
+    # One that tells what failed is another failure than one that told nothing.
+    assert ruled(died(SHAPES), wanted=Wanted(None, "start")).gives is Gives.SKIP
 
 
-def test_a_failure_in_an_earlier_phase_is_another_one() -> None:
+def test_a_failure_in_another_phase_is_another_one() -> None:
     found = ruled(died(None), wanted=Wanted(None, "check"))
-    assert (found.gives, "earlier" in found.reason or "comes later" in found.reason) == (Gives.SKIP, True)
-    assert ruled(Outcome("check", exit_status=1, ready=True), wanted=Wanted(None, "start")).gives is Gives.BAD
+    assert (found.gives, "comes in check" in found.reason) == (Gives.SKIP, True)
+    later = Outcome("check", exit_status=1, ready=True)
+    assert ruled(later, wanted=Wanted(None, "start")).gives is Gives.SKIP
+    assert ruled(later, wanted=Wanted(None, "check")).gives is Gives.BAD
+
+
+def test_what_the_check_told_at_the_bad_end_no_crash_is() -> None:
+    told = Wanted(None, "check", told=True)
+    assert ruled(Outcome("check", exit_status=1, ready=True, signature=SHAPES), wanted=told).gives is Gives.SKIP
+    assert ruled(Outcome("check", exit_status=1, ready=True), wanted=told).gives is Gives.SKIP
+    said = Outcome("check", exit_status=0, ready=True, told=Told(Verdict.BAD, "wrong answer"))
+    assert ruled(said, wanted=told).gives is Gives.BAD
+
+
+def test_a_time_out_is_the_failure_only_where_the_bad_end_ran_out_of_time_too() -> None:
+    hangs = replace(SERVER, hang_is_bad=True)
+    late = Outcome("check", ready=True, timed_out=True)
+    assert ruled(late, hangs, wanted=None).gives is Gives.BAD
+    assert ruled(late, hangs, wanted=Wanted(None, "check", timed_out=True)).gives is Gives.BAD
+    assert ruled(late, hangs, wanted=WANTED).gives is Gives.SKIP
+    assert ruled(late, hangs, wanted=Wanted(None, "start", timed_out=True)).gives is Gives.SKIP
+    named = replace(hangs, reproduction=replace(hangs.reproduction, failure="deadlock"))
+    assert ruled(late, named, wanted=None).gives is Gives.SKIP
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("cannot import name 'A' from 'tinyserve.models'", "cannot import name 'B' from 'tinyserve.models'"),
+        ("'Config' object has no attribute 'rope_theta'", "'Config' object has no attribute 'head_dim'"),
+        ("load() got an unexpected keyword argument 'rope'", "load() got an unexpected keyword argument 'dim'"),
+        ("No module named 'tinyserve.graphs'", "No module named 'tinyserve.cache'"),
+        ("'layers.weight_scale'", "'layers.qweight'"),
+    ],
+)
+def test_messages_that_name_different_things_are_of_different_failures(one: str, other: str) -> None:
+    first, second = replace(GRAPHS, message=one, said=one), replace(GRAPHS, message=other, said=other)
+    assert ruled(died(first), wanted=Wanted(first, "start")).gives is Gives.BAD
+    assert ruled(died(second), wanted=Wanted(first, "start")).gives is Gives.SKIP
 
 
 def test_the_user_s_text_decides_where_it_is_given() -> None:
@@ -163,9 +202,9 @@ def test_what_a_commit_may_cause_too_is_the_failure_looked_for_once_the_bad_end_
 
 @pytest.mark.parametrize("name", [n for n, m in MEANINGS.items() if m.commits and m.means is not Means.OWN_DAY])
 def test_what_a_commit_may_cause_too_is_judged_when_it_happens_wherever_it_is_tried(name: str) -> None:
-    outcome = died(signs=(Sign(name, "the line", root=True),))
+    outcome = died(signs=(Sign(name, "the line", root=True),), environment={"gpus": "0: H100"})
     once, twice = (Fault(name, "x"),), (Fault(name, "x"), Fault(name, "x"))
-    assert ruled(outcome, wanted=None, faults=once).gives in (Gives.FAULT, Gives.LATER)
+    assert ruled(outcome, wanted=None, faults=once).gives in (Gives.FAULT, Gives.LATER, Gives.OUT)
     assert ruled(outcome, wanted=None, faults=twice).gives is Gives.BAD
     # All nodes of a class may be unfit for a commit, which then tells nothing.
     assert ruled(outcome, wanted=Wanted(None, "start"), faults=twice).gives is Gives.SKIP
@@ -195,6 +234,34 @@ def test_a_broken_gpu_goes_before_everything_else_that_a_log_shows() -> None:
     assert ruled(died(SHAPES, signs=signs, environment={"gpus": "0: H100"})).kind == "gpu-broken"
 
 
+def test_a_broken_gpu_goes_before_what_the_run_says_of_itself() -> None:
+    signs, cards = (Sign("gpu-broken", "Xid 79"),), {"gpus": "0: H100"}
+    told = Outcome("check", exit_status=0, ready=True, told=Told(Verdict.BAD, "no answer"), signs=signs)
+    assert ruled(replace(told, environment=cards)).gives is Gives.OUT
+    assert ruled(Outcome("script", exit_status=125, signs=signs, environment=cards), SCRIPT).gives is Gives.OUT
+
+
+def test_a_sign_that_passing_runs_show_too_says_nothing() -> None:
+    """Such as the one line of a usage report that a run without a network cannot send."""
+    outcome = died(None, signs=(Sign("dns", "failed to report usage: name resolution"),))
+    assert ruled(outcome, wanted=None).gives is Gives.FAULT
+    assert ruled(outcome, wanted=None, harmless=frozenset({"dns"})).gives is Gives.BAD
+
+
+def test_a_sign_beside_the_user_s_own_text_is_no_excuse() -> None:
+    asked = replace(SERVER, reproduction=replace(SERVER.reproduction, failure="wrong answer"))
+    outcome = died(None, signs=(Sign("dns", "name resolution"),), failure_seen="wrong answer: 3")
+    assert ruled(outcome, asked, wanted=None).gives is Gives.BAD
+
+
+def test_what_the_control_does_not_miss_on_that_node_is_not_missing_there() -> None:
+    request = replace(SERVER, control=Reproduction(serve=Serve("serve --two"), check="bench"))
+    signs = (Sign("gpu-missing", "No CUDA GPUs are available", root=True),)
+    passes = Outcome("check", exit_status=0, ready=True)
+    assert ruled(died(SHAPES, signs=signs), request, wanted=None).gives is Gives.FAULT
+    assert ruled(died(SHAPES, signs=signs, control=passes), request, wanted=None).gives is Gives.BAD
+
+
 def test_a_sign_that_nobody_knows_is_left_aside() -> None:
     assert ruled(died(signs=(Sign("of-a-newer-worker", "x", root=True),))).gives is Gives.BAD
 
@@ -207,6 +274,11 @@ def test_another_compiler_error_is_another_failure_where_the_build_is_looked_at(
     assert judge_build_failure(same, request, wanted=wanted).verdict is Verdict.BAD
     assert judge_build_failure(other, request, wanted=wanted).verdict is Verdict.SKIP
     assert judge_build_failure(other, request).verdict is Verdict.BAD
+    silent = replace(build, signature=None, first_error="cmake: not found")
+    assert judge_build_failure(silent, request, wanted=wanted).verdict is Verdict.SKIP
+    by_line = Wanted(None, "build", first_error="error: x")
+    assert judge_build_failure(build, request, wanted=by_line).verdict is Verdict.BAD
+    assert judge_build_failure(silent, request, wanted=by_line).verdict is Verdict.SKIP
 
 
 def test_the_last_rule_has_something_to_say_of_everything() -> None:

@@ -21,7 +21,7 @@ ALLOWED = {
         queued>preparing preparing>checking_ends checking_ends>searching searching>confirming searching>suspects
         confirming>found confirming>suspects confirming>searching
         queued>refused preparing>refused checking_ends>refused searching>refused confirming>refused
-        found>searching suspects>searching refused>checking_ends
+        found>checking_ends suspects>checking_ends refused>checking_ends
         queued>failed preparing>failed checking_ends>failed searching>failed confirming>failed
         queued>cancelled preparing>cancelled checking_ends>cancelled searching>cancelled confirming>cancelled
     """,

@@ -13,7 +13,7 @@ GOOD, BAD = [101.0, 99.0, 103.0, 98.0, 100.5], [81.0, 79.0, 80.5, 78.0, 82.0]
 
 
 def test_ends_that_lie_apart_differ() -> None:
-    assert compare_ends(GOOD, BAD, "higher").verdict == "differ"
+    assert compare_ends([*GOOD, 100.0], [*BAD, 80.0], "higher").verdict == "differ"
 
 
 def test_ends_that_lie_apart_the_wrong_way_round_are_refused_in_the_end_and_both_samples_are_shown() -> None:
@@ -21,7 +21,7 @@ def test_ends_that_lie_apart_the_wrong_way_round_are_refused_in_the_end_and_both
     assert said.verdict == "alike"
     assert "101, 99" in said.why
     assert "81, 79" in said.why
-    assert compare_ends(BAD, GOOD, "lower").verdict == "differ"
+    assert compare_ends([*BAD, 80.0], [*GOOD, 100.0], "lower").verdict == "differ"
 
 
 def test_few_trials_at_the_ends_ask_for_more() -> None:
@@ -45,8 +45,21 @@ def test_a_commit_unlike_both_ends_goes_by_the_ratio_to_the_middle_between_them(
     assert judge([90.0, 86.0, 92.0, 94.0, 89.0], GOOD, BAD, "higher") == "unsure"
 
 
-def test_a_metric_that_never_varies_needs_no_second_run() -> None:
-    assert compare_ends([0.9, 0.9], [0.1, 0.1], "higher").verdict == "differ"
+def test_ends_that_are_the_same_are_seldom_told_apart_however_often_they_are_looked_at() -> None:
+    """Also where numbers are coarse, so that several runs in a row are alike by chance."""
+    draw = np.random.default_rng(1)
+    for values in ([9.0, 10.0], [9.0, 10.0, 11.0], [1.0, 2.0, 3.0, 4.0]):
+        wrong = 0
+        for _ in range(300):
+            good, bad = draw.choice(values, MOST), draw.choice(values, MOST)
+            looks = [(n, n) for n in range(1, MOST + 1)] + [(n, n + 1) for n in range(1, MOST)]
+            wrong += any(compare_ends(good[:g], bad[:b], "higher").verdict == "differ" for g, b in looks)
+        assert wrong <= 6, values
+
+
+def test_a_metric_that_never_varies_tells_after_a_few_runs_of_the_ends_and_one_of_a_commit() -> None:
+    assert compare_ends([0.9] * 4, [0.1] * 4, "higher").verdict == "unsure"
+    assert compare_ends([0.9] * 5, [0.1] * 5, "higher").verdict == "differ"
     assert judge([0.1], [0.9, 0.9], [0.1, 0.1], "higher") == "bad"
     assert judge([0.9], [0.9, 0.9], [0.1, 0.1], "higher") == "good"
     assert judge([0.8], [0.9, 0.9], [0.1, 0.1], "higher") == "good"

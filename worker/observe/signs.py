@@ -191,7 +191,7 @@ RULES: tuple[Rule, ...] = (
         r"(?:Server|Client) error '(?:429|5\d\d) [^']*' for url 'https?://",
         r"HTTPSConnectionPool\(host='[^']+', port=\d+\): (?:Max retries exceeded|Read timed out)",
         r"Cannot connect to host \S+:443 ssl:|Couldn't reach (?:https?://|'[^']+' on the Hub)",
-        r"We couldn't connect to 'https?://|LocalEntryNotFoundError|OfflineModeIsEnabled",
+        r"We couldn't connect to 'https?://|LocalEntryNotFoundError",
         r"trying to locate the files? on the Hub|[Cc]annot find the requested files in the (?:local|disk) cache",
         r"Consistency check failed: file should be of size|Error while downloading from https?://",
         r"error occurred while downloading using `hf_transfer`|Data processing error: (?:CAS|Reqwest)",
