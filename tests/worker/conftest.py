@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +19,10 @@ from tests.worker.registry import pushed, registry
 from worker.assembly import make_pipeline
 from worker.contract import Sandbox
 from worker.pipeline import Pipeline
+from worker.run.shared import shared_folder
 from worker.settings import Settings
+
+METADATA = "169.254.169.254"
 
 
 def pipeline(folder: Path, **settings: object) -> Pipeline:
@@ -88,3 +93,20 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m,mode=755", "tmpfs", folder], check=True)
     yield folder
     subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@pytest.fixture
+def metadata() -> Iterator[int]:
+    """The port of what answers here as a cloud's metadata service does on its nodes.
+
+    The address is the machine's, so one test at a time has it, and one that was killed leaves it to the next.
+    """
+    needs("root")
+    with (shared_folder("tests") / "metadata").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        subprocess.run(["ip", "address", "replace", f"{METADATA}/32", "dev", "lo"], check=True)
+        try:
+            with socket.create_server((METADATA, 0)) as server:
+                yield server.getsockname()[1]
+        finally:
+            subprocess.run(["ip", "address", "del", f"{METADATA}/32", "dev", "lo"], check=True)

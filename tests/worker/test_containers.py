@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from tests.conftest import needs
 from tests.waiting import eventually
 from tests.worker.bench import Background, Bench
-from tests.worker.conftest import pipeline
+from tests.worker.conftest import METADATA, pipeline
 from tests.worker.registry import run
 from tests.worker.test_docker import containers, inspect
 from worker import contract
@@ -23,8 +22,6 @@ from worker.run.docker import DockerSandbox
 from worker.run.docker.networks import NOWHERE
 from worker.run.job import Errand
 from worker.run.stop import CANCELLED, Stop
-
-METADATA = "169.254.169.254"
 
 
 @pytest.fixture
@@ -87,8 +84,7 @@ def test_a_run_without_a_lease_gets_no_card_whatever_its_image_asks_for(docker_b
 def test_a_card_that_the_engine_cannot_give_is_a_fault_that_says_what_to_install(
     docker_bench: Bench, sandbox: DockerSandbox
 ) -> None:
-    if Path("/dev/nvidiactl").exists():
-        return  # this engine may well have such a card
+    needs("no-cards")  # else this engine may well have such a one
     gpu = contract.Gpu(
         index=0, model="NVIDIA H100", memory_bytes=2**36, uuid="GPU-8d6a32ad-0000-0000-0000-000000000000"
     )
@@ -117,19 +113,6 @@ def test_a_network_that_there_is_not_is_a_fault(docker_bench: Bench, wrong: str)
 def test_networks_that_there_are_not_are_not_made(docker_bench: Bench) -> None:
     docker_bench.probe("true", network="firstbad-test-none")
     assert run("docker", "network", "ls", "--quiet", "--filter", "name=firstbad-test-none") == ""
-
-
-@pytest.fixture
-def metadata(docker_image: str) -> Iterator[int]:
-    """The port of what answers here as a cloud's metadata service does on its nodes."""
-    needs("root")
-    address = ["ip", "address", "add", f"{METADATA}/32", "dev", "lo"]
-    subprocess.run(address, check=True)
-    try:
-        with socket.create_server((METADATA, 0)) as server:
-            yield server.getsockname()[1]
-    finally:
-        subprocess.run(["ip", "address", "del", f"{METADATA}/32", "dev", "lo"], check=True)
 
 
 def test_the_clouds_metadata_service_is_not_reached(docker_bench: Bench, metadata: int, network: str) -> None:
