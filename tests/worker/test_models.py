@@ -47,6 +47,21 @@ def test_libraries_do_not_look_for_models_where_there_is_no_network(bench: Bench
     assert bench.text(online) == ["no"]
 
 
+def test_a_login_stays_in_the_run_that_makes_it(bench: Bench, models: Path) -> None:
+    script = (
+        'mkdir -p "${HF_TOKEN_PATH%/*}"; echo mine > "${HF_TOKEN_PATH:-$HF_HOME/token}"; cat ~/.cache/huggingface/token'
+    )
+    assert bench.text(bench.outcome(script, model_cache="shared")) == ["mine"]
+    assert [path.name for path in models.iterdir()] == ["hub"]
+
+
+@pytest.mark.parametrize("name", ["token", "stored_tokens"])
+def test_a_cache_that_holds_a_login_is_a_fault_that_says_what_to_remove(bench: Bench, models: Path, name: str) -> None:
+    (models / name).write_text("hf_somebody")
+    fault = bench.probe("true", model_cache="read-only").fault
+    assert fault is not None and fault.kind == "model-cache" and str(models / name) in fault.advice
+
+
 def test_an_orders_own_variable_counts(bench: Bench, models: Path) -> None:
     outcome = bench.outcome("echo $HF_HOME", model_cache="read-only", env={"HF_HOME": "/tmp/mine"})
     assert bench.text(outcome) == ["/tmp/mine"]

@@ -5,9 +5,13 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
+import os
 import re
+import shlex
+import subprocess
+import tracemalloc
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -26,6 +30,7 @@ from worker.run.secrets import forms, picked
 from worker.run.stop import CANCELLED
 from worker.settings import Settings, complaints
 
+PATH = os.defpath
 TOKEN = "hf_Zk3/q+9==of great value"
 
 
@@ -101,8 +106,6 @@ def test_nothing_of_a_running_job_holds_it(secret_bench: Bench) -> None:
 
 def described(bench: Bench) -> object:
     """What the engine tells of the container."""
-    import subprocess
-
     if bench.sandbox.kind == "process":
         return None
     label = f"label=firstbad.node={bench.pipeline.site.node}"
@@ -208,6 +211,58 @@ def test_what_is_no_value_is_shown_as_it_was_written_and_soon() -> None:
     assert hider.feed(b"progress: val") == [b"progress: "]
     assert hider.feed(b"id\n") == [b"valid\n"]
     assert hider.feed(b"") == []
+
+
+#: As a key is written: lines, quotes, and signs that each language writes in its own way.
+KEY = "-----BEGIN KEY-----\nMIIEvQ'IBADAN/Bg+k q\\hkiG9w\t0BAQEFAASC\"BKcwggSj$AgEAAoIBAQ\n"
+KEY += "znacht-ä-dem-ende\n-----END KEY-----"
+BASH = {
+    "%q": 'printf "%q" "$V"',
+    "trace": 'set -x; : "$V"',
+    "unquoted": "set -f; echo $V",
+    "wrapped": 'printf %s "$V" | base64',
+    "shorter lines": 'printf %s "$V" | base64 -w 64',
+    "a line": 'printf %s "$V" | sed -n 3p',
+    "of C": 'LC_ALL=C; printf "%q" "$V"',
+}
+
+
+@pytest.mark.parametrize("how", BASH)
+def test_what_a_shell_makes_of_a_value_is_hidden(how: str) -> None:
+    made = subprocess.run(
+        ["bash", "-c", BASH[how]], env={"V": KEY, "PATH": PATH, "LC_ALL": "C.UTF-8"}, capture_output=True
+    )
+    shown = hidden([made.stdout + made.stderr], {"V": KEY})
+    assert b"[V]" in shown
+    assert not re.search(rb"MIIEvQ|Bg.k|hkiG9w|BAQEFAASC|AgEAAoIBAQ|-dem-ende|TUlJRX|QUFT", shown)
+
+
+@pytest.mark.parametrize("write", [json.dumps, repr, lambda text: repr(text.encode()), shlex.quote])
+def test_what_programs_write_of_a_value_is_hidden(write: Callable[[str], str]) -> None:
+    shown = hidden([f"KEY: {write(KEY)}.".encode()], {"V": KEY})
+    assert shown.startswith(b"KEY: ") and b"[V]" in shown and len(shown) < 15
+
+
+@pytest.mark.parametrize("value", ["it's a secret", "two  words", 'a "b" \\ c', "$HOME;x", "ünder"])
+def test_a_value_of_one_line_is_hidden_however_it_is_quoted(value: str) -> None:
+    made = subprocess.run(
+        ["bash", "-c", "set -x; printf '%q\n' \"$V\"; echo $V"], env={"V": value, "PATH": PATH}, capture_output=True
+    )
+    for text in (made.stdout + made.stderr, json.dumps(value).encode(), shlex.quote(value).encode()):
+        assert value[2:].encode() not in hidden([text], {"V": value})
+        assert b"[V]" in hidden([text], {"V": value})
+
+
+def test_a_long_value_takes_little_memory_to_hide() -> None:
+    value = "".join(chr(33 + number * number % 90) for number in range(6000))
+    known = [(form, b"[V]") for form, _ in forms({"V": value})]
+    tracemalloc.start()
+    hider = Hider(known)
+    assert hider.feed(b"x" + value[:4000].encode()) == [b"x"]
+    assert b"".join(hider.feed(value[4000:].encode() + b"y") + hider.feed(b"")) == b"[V]y"
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 << 20
 
 
 def test_short_values_are_not_hidden() -> None:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from worker.errors import NodeFault
 
+#: What the hub's library keeps in its home when somebody logs in.
+LOGINS = ("token", "stored_tokens")
+
 
 def folder(models: Path | None, how: str, uid: int | None) -> Path | None:
     """What is to be shown. `uid`: who works inside, None for the worker's own user. Errors: NodeFault."""
@@ -18,6 +21,11 @@ def folder(models: Path | None, how: str, uid: int | None) -> Path | None:
     if not models.is_dir():
         advice = "Make the folder, or name another one in FIRSTBAD_MODEL_CACHE."
         raise NodeFault("model-cache", f"the model cache {models} of this node is no folder", advice)
+    for name in LOGINS:
+        if os.path.lexists(models / name):
+            message = f"the model cache {models} of this node holds a login, {name}, which every run could read"
+            advice = f"Remove {models / name}: FIRSTBAD_SECRETS gives a token to those runs alone that ask for it."
+            raise NodeFault("model-cache", message, advice)
     if how == "shared" and not _writable(models, uid):
         advice = f"Give it to them: chown -R {uid if uid is not None else os.getuid()} {models}"
         raise NodeFault("model-cache", f"runs may not write into the model cache {models}", advice)
@@ -36,7 +44,8 @@ def variables(how: str, place: str, *, online: bool) -> dict[str, str]:
     """`place`: the job folder as seen inside."""
     if how == "none":
         return {}
-    found = {"HF_HOME": f"{place}/models"}
+    # A login is the run's own: both of its files lie beside each other.
+    found = {"HF_HOME": f"{place}/models", "HF_TOKEN_PATH": f"{place}/work/home/.cache/huggingface/token"}
     if how == "read-only":
         # Code that comes with a model is copied before it is imported.
         found["HF_MODULES_CACHE"] = f"{place}/work/home/.cache/huggingface/modules"

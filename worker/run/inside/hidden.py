@@ -37,7 +37,9 @@ class Hider:
 
         self.forms = dict(forms)
         self.longest = max(map(len, self.forms))
-        self.beginnings = {form[:size] for form in self.forms for size in range(1, len(form))}
+        self.sorted = sorted(self.forms)
+        self.head = min(4, *map(len, self.forms))
+        self.heads = {form[: self.head] for form in self.forms}
         self.pattern: Pattern[bytes] = re.compile(b"|".join(re.escape(form) for form, _ in forms))
         self.held = b""
 
@@ -60,7 +62,14 @@ class Hider:
 
     def begins(self, text: bytes, at: int) -> int:
         """Where the end of the text may be the beginning of what is to be hidden; its length when it is none."""
+        from bisect import bisect_right
+
         for start in range(max(at, len(text) - self.longest + 1), len(text)):
-            if text[start:] in self.beginnings:
+            if len(text) - start >= self.head and text[start : start + self.head] not in self.heads:
+                continue
+            # What begins with it and is longer stands right behind it.
+            rest = text[start:]
+            behind = bisect_right(self.sorted, rest)
+            if behind < len(self.sorted) and self.sorted[behind].startswith(rest):
                 return start
         return len(text)
