@@ -56,7 +56,9 @@ def _replaced(case: Case) -> Ruling | None:
     reason = (
         f"the reproduction replaced the package under test: {found.was or 'nothing'} → {found.now or 'nothing'}{by}"
     )
-    return Ruling(Gives.REFUSED, reason, REPLACED, "take the line out that installs it: firstbad does that")
+    return Ruling(
+        Gives.REFUSED, reason, REPLACED, "take out what installs, changes or removes it: firstbad installs it"
+    )
 
 
 def _fixup(case: Case) -> Ruling | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 
 from service.domain.bisection import Bisection, Metric, Probe
 from service.domain.evidence import Judgement, Verdict
@@ -53,13 +54,18 @@ def verdict(found: Measured, sha: str) -> Judgement | None:
     mine = found.samples.get(sha, ())
     if ends.verdict != "differ" or not mine:
         return None
-    how = f"measured {_shown(mine)}; good end {_shown(found.good)}, bad end {_shown(found.bad)}"
+    how = f"measured {_shown(mine)}"
     if sha == found.bad_sha or sha in found.good_shas:
         return Judgement(Verdict.BAD if sha == found.bad_sha else Verdict.GOOD, how)
+    how += f"; good end {_middle(found.good)}, bad end {_middle(found.bad)}"
     told = judge(mine, found.good, found.bad, found.metric.better.value)
     if told != "unsure":
         return Judgement(Verdict(told), how)
     return Judgement(Verdict.SKIP, f"{how}: cannot be told apart") if len(mine) >= MOST else None
+
+
+def _middle(values: Sequence[float]) -> str:
+    return f"{median(values):g} ({len(values)} runs)"
 
 
 def _shown(values: Sequence[float]) -> str:

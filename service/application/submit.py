@@ -80,7 +80,9 @@ def _refs(written: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _sandbox(submission: Submission, recipe: Recipe, policy: Policy) -> SandboxKind:
-    kind = checks.enum(SandboxKind, submission.sandbox, "sandbox") or policy.default_sandbox
+    # Who names an image wants what is in it, and its walls.
+    asked = policy.default_sandbox if submission.image is None else SandboxKind.DOCKER
+    kind = checks.enum(SandboxKind, submission.sandbox, "sandbox") or asked
     if kind not in policy.sandboxes:
         allowed = ", ".join(sorted(policy.sandboxes))
         raise BadRequest(

@@ -78,7 +78,8 @@ def unfit(faulted: Sequence[Probe], tried: int, left: int | None) -> Problem:
 def waits_for_gpus(wanted: Resources, models: Sequence[str]) -> str:
     which = f" ({wanted.gpu})" if wanted.gpu else ""
     have = f"the nodes have {', '.join(models)}" if models else "no node has a GPU"
-    return f"waits for a node with {wanted.gpus} GPUs{which}: {have}"
+    cards = "1 GPU" if wanted.gpus == 1 else f"{wanted.gpus} GPUs"
+    return f"waits for a node with {cards}{which}: {have}"
 
 
 def end_untestable(probe: Probe) -> Problem:
@@ -195,6 +196,8 @@ def headline(bisection: Bisection, answer: Sequence[Commit]) -> str:
             return f"Searching: {bisection.candidates_left} of {bisection.candidates} candidates left"
         case BisectionState.CHECKING_ENDS:
             return "Checking that good is good and bad is bad"
+        case BisectionState.PREPARING if bisection.request.recipe.resources.gpus and bisection.candidates:
+            return "Preparing: waiting for a node with GPUs"
         case BisectionState.PREPARING if bisection.setup.survey.attempt:
             return "Preparing: waiting for a node that builds to say what it has"
         case BisectionState.QUEUED | BisectionState.PREPARING:
@@ -207,7 +210,7 @@ def explanation(bisection: Bisection, commits: Mapping[str, Commit]) -> tuple[st
     if bisection.problem is not None:
         lines += [bisection.problem.detail, *([bisection.problem.advice] if bisection.problem.advice else [])]
     if bisection.answer is not None:
-        lines += _answer_lines(bisection.state, bisection.answer, commits)
+        lines += _answer_lines(bisection.state, bisection.answer, commits, metric=bisection.request.metric is not None)
     return tuple(lines)
 
 
@@ -221,10 +224,10 @@ def drifted(told: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def _answer_lines(state: BisectionState, answer: Answer, commits: Mapping[str, Commit]) -> list[str]:
+def _answer_lines(state: BisectionState, answer: Answer, commits: Mapping[str, Commit], *, metric: bool) -> list[str]:
     lines = [answer.why[:1].upper() + answer.why[1:] + "."]
     if state is BisectionState.FOUND:
-        if answer.confidence is None:
+        if answer.confidence is None and not metric:
             lines.append(
                 "This is certain only if the failure is not flaky; for one that is, submit it with flaky: true."
             )

@@ -31,7 +31,8 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _REF = r"(?!-)[^\s.](?:[^\s.]|\.(?!\.))*"
 _RANGE = re.compile(rf"{_REF}(?<!\.)\.\.(?!\.){_REF}")
 _NETWORK = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+#: As variables that hold secrets are called; tokens are not, so that one in the place of its name is refused.
+_SECRET = re.compile(r"(?!AKIA)[A-Z][A-Z0-9_]{0,199}")
 _DIFF = re.compile(r"^(?:diff --git |--- )", re.MULTILINE)
 
 
@@ -220,10 +221,10 @@ def _secrets(recipe: Recipe) -> Iterator[Flaw]:
         yield Flaw(("secrets",), what, str(len(recipe.secrets)), "name only the variables that the runs read")
     for place, name in enumerate(recipe.secrets):
         where = ("secrets", place)
-        if not _VARIABLE.fullmatch(name):
+        if not _SECRET.fullmatch(name):
             advice = "write the name alone, like HF_TOKEN: its value is set on the nodes alone"
             yield Flaw(where, "secrets: one of them is no name of a variable", "", advice)
-        elif name.upper().startswith("FIRSTBAD_"):
+        elif name.startswith("FIRSTBAD_"):
             yield Flaw(where, f"secrets: {name} is a variable of firstbad's own", name, "choose another name")
         elif name in recipe.env:
             advice = "leave it out of one of them: env is kept with the request and shown, secrets are not"

@@ -43,6 +43,12 @@ def test_the_request_goes_before_the_recipe() -> None:
     assert request.recipe.env == {"A": "{sha}"}
 
 
+def test_who_names_an_image_runs_in_it() -> None:
+    assert done(replace(PLAIN, image="img:1")).sandbox is SandboxKind.DOCKER
+    assert done(replace(PLAIN, image="img:1", sandbox="process")).sandbox is SandboxKind.PROCESS
+    assert done(PLAIN).sandbox is SandboxKind.PROCESS
+
+
 NATIVE = Recipe(
     "native",
     build_command="make wheel",
@@ -221,7 +227,7 @@ def test_a_server_without_a_sign_of_readiness_is_asked_for_its_health() -> None:
         ({"resources": ResourcesForm(pids=3)}, "resources.pids", "3"),
         ({"secrets": ("OK", "B-D")}, "secrets.1", "no name of a variable"),
         ({"secrets": ("X",), "env": {"X": "1"}}, "secrets.0", "in env and in secrets"),
-        ({"secrets": ("firstbad_x",)}, "secrets.0", "firstbad's own"),
+        ({"secrets": ("FIRSTBAD_X",)}, "secrets.0", "firstbad's own"),
         ({"secrets": tuple(f"S{n}" for n in range(51))}, "secrets", "51 secrets"),
         ({"model_cache": "shared"}, "model_cache", "more than the recipe python allows"),
         ({"model_cache": "none "}, "model_cache", "unknown"),

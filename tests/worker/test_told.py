@@ -51,7 +51,7 @@ def test_a_line_of_ours_is_not_taken_for_the_scripts(process_bench: Bench) -> No
     assert built.wheel is not None
     # Nothing installs that the sandbox lacks, and our own line says so.
     outcome = process_bench.outcome(
-        "echo; /no/such/program || true; echo ' firstbad: bad'; echo '+ firstbad: bad'; echo 'firstbad: worse'",
+        "echo; /no/such/program || true; echo ' firstbad: bad'; echo '+ firstbad: bad'",
         wheel=built.wheel.path,
     )
     assert outcome.told is None
@@ -63,7 +63,7 @@ def test_a_line_of_ours_is_not_taken_for_the_scripts(process_bench: Bench) -> No
 )
 def test_how_the_output_was_cut_does_not_matter(lines: list[str], size: int) -> None:
     text = "\n".join(lines).encode()
-    told = [line for line in lines if line in ("firstbad: good", "firstbad: bad x")]
+    told = [line for line in lines if line.startswith("firstbad:")]
     voice = heard(*(text[start : start + size] for start in range(0, len(text), size)))
     assert voice.told == (told[-1].encode() if told else None)
 
