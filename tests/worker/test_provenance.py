@@ -50,6 +50,7 @@ backend-path = ["."]
 name = "tinypkg"
 version = "1.0"
 """
+FILES = f"cat > backend.py <<'END'\n{EDITABLE}\nEND\ncat > pyproject.toml <<'END'\n{PROJECT}\nEND"
 PREPARE = f"cat > make.py <<'END'\n{MAKE}\nEND\n"
 SAYS = "python3 -c 'import tinypkg; print(tinypkg.WHERE)'"
 UV = "uv pip install --offline --quiet --python $VIRTUAL_ENV"
@@ -92,6 +93,10 @@ def tried(tmp_path_factory: pytest.TempPathFactory, repository: tuple[Path, tupl
         f"python3 -m compileall -q -f $VIRTUAL_ENV; {SAYS}; python3 -O -c 'import tinypkg'",
         f"touch $VIRTUAL_ENV/lib/*/site-packages/tinypkg.py; {SAYS}",
         f"python3 make.py other 1.0 x; {UV} *.whl",
+        # Times of change differ, and nothing else does.
+        "F=$(echo $VIRTUAL_ENV/lib/*/site-packages/tinypkg.py); chmod g-r $F; ln $F $F.mine",
+        # Other distributions may bring what Python runs at its start.
+        f"{FILES.replace('tinypkg', 'other')}\n{UV} --no-build-isolation -e .; ls $VIRTUAL_ENV/lib/*/*/_other.pth",
         # The same wheel once more, from anywhere, is the same.
         f"python3 make.py tinypkg 1.0 first; {UV} --reinstall *.whl",
         # Nobody looked for it there.
@@ -119,6 +124,25 @@ def test_a_file_that_was_patched_is_another_package(tried: Tried) -> None:
     assert (found.now, found.by) == ("tinypkg 1.0 with other files: tinypkg.py", "")
 
 
+def test_a_file_that_was_patched_and_given_its_old_time_is_another_package(tried: Tried) -> None:
+    script = (
+        "cd $VIRTUAL_ENV/lib/*/site-packages; touch -r tinypkg.py /tmp/t; python3 -c '{}'; touch -r /tmp/t tinypkg.py"
+    )
+    patch = 'f = open("tinypkg.py", "r+b"); t = f.read().replace(b"first", b"worst"); f.seek(0); f.write(t)'
+    assert tried.replaced(script.format(patch)).now == "tinypkg 1.0 with other files: tinypkg.py"
+
+
+@pytest.mark.parametrize("name", ["aaa.pth", "sitecustomize.py", "usercustomize.py"])
+def test_what_python_runs_at_its_start_is_told(tried: Tried, name: str) -> None:
+    found = tried.replaced(f"echo '# x' > $(echo $VIRTUAL_ENV/lib/*/site-packages)/{name}")
+    assert found.now == f"tinypkg 1.0 with {name}"
+
+
+@pytest.mark.parametrize("name", ["tinypkg.py", "tinypkg-1.0.dist-info/RECORD", "aaa.pth"])
+def test_a_pipe_in_the_place_of_a_file_holds_nothing_up(tried: Tried, name: str) -> None:
+    tried.replaced(f"cd $VIRTUAL_ENV/lib/*/site-packages; rm -f {name}; mkfifo {name}")
+
+
 def test_one_that_was_removed_is_nothing(tried: Tried) -> None:
     line = "uv pip uninstall --quiet --python $VIRTUAL_ENV tinypkg"
     found = tried.replaced(line)
@@ -127,9 +151,8 @@ def test_one_that_was_removed_is_nothing(tried: Tried) -> None:
 
 
 def test_an_editable_install_over_it_is_another_package(tried: Tried) -> None:
-    files = f"cat > backend.py <<'END'\n{EDITABLE}\nEND\ncat > pyproject.toml <<'END'\n{PROJECT}\nEND"
     line = f"{UV} --no-build-isolation -e ."
-    found = tried.replaced(f"mkdir src; cd src\n{files}\necho 'WHERE = __file__' > tinypkg.py\n{line}\n{SAYS}")
+    found = tried.replaced(f"mkdir src; cd src\n{FILES}\necho 'WHERE = __file__' > tinypkg.py\n{line}\n{SAYS}")
     assert found.now.startswith("tinypkg 1.0, editable from file:///")
     assert found.by == line
 

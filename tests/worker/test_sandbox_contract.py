@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import re
 import socket
@@ -12,8 +13,9 @@ import pytest
 
 from tests.waiting import eventually
 from tests.worker.bench import SERVER, Background, Bench, running
-from worker.contract import Serve
+from worker.contract import Metric, Serve
 from worker.pipeline import Pipeline
+from worker.run import job as jobs
 from worker.run.stop import CANCELLED, STOPPED, Stop
 
 
@@ -372,9 +374,47 @@ def test_an_outcome_that_the_script_wrote_is_not_believed(bench: Bench) -> None:
         '{"exit_status": 0, "signal": null, "timed_out": false, "fault": null, "ended_in": "script", "ready": null,'
         ' "phases": [], "began": 0, "bytes": 0, "failure_seen": null, "facts": {}, "python": "3", "installed": {}}'
     )
-    result = bench.probe(f"cd /firstbad/out; rm outcome.new; echo '{forged}' > outcome.json; exit 3")
-    assert result.outcome is None
-    assert result.fault is not None and result.fault.kind == "sandbox"
+    outcome = bench.outcome(f"cd /firstbad/out; rm outcome.new; echo '{forged}' > outcome.json; exit 3")
+    assert (outcome.exit_status, outcome.ended_in) == (3, "script")
+
+
+@pytest.mark.parametrize(
+    "mess",
+    [
+        "rm -rf *",
+        "rm -f outcome.new; mkdir -p outcome.new/x outcome.json/x said/x; chmod 0 said",
+        "ln -sf /etc/passwd outcome.new; mkfifo said; ln -s nowhere outcome.json",
+        "chmod 0 .",
+    ],
+)
+def test_what_lies_in_the_outcomes_place_makes_no_failure_the_nodes(bench: Bench, mess: str) -> None:
+    outcome = bench.outcome(f"echo n=5; sleep 0; cd /firstbad/out; {mess}; exit 3", metric=Metric(pattern=r"n=(\d)"))
+    assert (outcome.exit_status, outcome.ended_in, outcome.samples) == (3, "script", (5.0,))
+
+
+@pytest.mark.parametrize("mess", ["mkdir -p log.1/x log.2/x log.bytes", "rm -f log*; mkfifo log.1 log.2 log.bytes"])
+def test_what_lies_in_the_logs_place_makes_no_failure_the_nodes(process_bench: Bench, mess: str) -> None:
+    script = f"cd /firstbad/out; {mess}; seq 1 200000; exit 3"
+    outcome = process_bench.outcome(script, limits={"log_cap_bytes": 65536})
+    assert (outcome.exit_status, outcome.ended_in) == (3, "script")
+
+
+def test_only_what_our_own_code_writes_inside_is_a_fact(tmp_path: Path) -> None:
+    inside = jobs.INSIDE
+    written = {
+        name for path in inside.glob("*.py") for name in re.findall(r"run\.facts\[\"(\w+)\"\] =", path.read_text())
+    }
+    assert written == jobs.INSIDE_FACTS
+    facts = {"exit_status": 1, "signal": None, "timed_out": False, "fault": None, "ended_in": "script", "ready": None}
+    facts |= {"phases": [], "began": 5.0, "bytes": 1, "failure_seen": None, "python": "3.11.2", "installed": {}}
+    job = jobs.create(tmp_path, "a", None)
+    text = json.dumps({**facts, "facts": {"port": "1", "gpu_held_by": "GPU 2 is held by pid 1", "node": "other"}})
+    (job.out / "outcome.json").write_text(text)
+    found = jobs.read_outcome(job)
+    assert found is not None and found.facts == {"port": "1"}
+    for began in (-1, 1e12, 1e300):
+        (job.out / "outcome.json").write_text(json.dumps({**facts, "facts": {}, "began": began}))
+        assert jobs.read_outcome(job) is None
 
 
 def test_the_environment_is_told(bench: Bench) -> None:

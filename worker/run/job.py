@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from worker import contract
 from worker.errors import NodeFault, fault_of
@@ -107,6 +107,14 @@ class InsideReplaced(BaseModel):
     path: bool
 
 
+#: What our own code inside tells as a fact. What else stands there is no fact: an image's Python can write anything.
+INSIDE_FACTS = frozenset({"port", "server_ended"})
+
+
+def _known(facts: Any) -> Any:
+    return {name: facts[name] for name in INSIDE_FACTS & facts.keys()} if isinstance(facts, dict) else facts
+
+
 class InsideOutcome(BaseModel):
     """outcome.json, as far as it is believed: it was written where the reproduction could write too."""
 
@@ -118,10 +126,11 @@ class InsideOutcome(BaseModel):
     ended_in: str = Field(max_length=20)
     ready: bool | None
     phases: tuple[InsidePhase, ...] = Field(max_length=20)
-    began: float
+    #: Of the epoch, in seconds.
+    began: float = Field(ge=0, le=1e11)
     bytes: int = Field(ge=0, le=2**60)
     failure_seen: str | None = Field(max_length=70_000)
-    facts: dict[Annotated[str, Field(max_length=50)], Annotated[str, Field(max_length=500)]] = Field(max_length=10)
+    facts: Annotated[dict[str, Annotated[str, Field(max_length=500)]], BeforeValidator(_known)]
     python: str = Field(max_length=50)
     installed: dict[Distribution, Version] = Field(max_length=2000)
     told: str | None = Field(default=None, max_length=2000)

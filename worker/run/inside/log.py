@@ -10,6 +10,7 @@ from _collections import deque  # type: ignore[import-not-found]
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import BinaryIO
 
     Entry = tuple[bytes, bytes, bool]
 
@@ -128,7 +129,7 @@ class Log:
             self.count(-1)
             os.replace(new, old)
             self.tail_size = 0
-        with open(new, "ab") as tail:
+        with opened(new, os.O_APPEND) as tail:
             while self.pending:
                 self.tail_size += tail.write(render(self.pending.popleft()))
         self.count(self.tail_size)
@@ -138,8 +139,8 @@ class Log:
 
         So whoever reads along knows which bytes they hold.
         """
-        with open(os.path.join(self.folder, "log.bytes"), "w") as file:
-            file.write("%d %d" % (self.total, newer))
+        with opened(os.path.join(self.folder, "log.bytes"), os.O_TRUNC) as file:
+            file.write(b"%d %d" % (self.total, newer))
 
     def close(self) -> None:
         """Ends the last line."""
@@ -167,6 +168,11 @@ def size(entry: Entry) -> int:
     """About the length of the rendered entry, and never less."""
     mark, data, _ = entry
     return len(data) + (STAMP * (data.count(b"\n") + 1) if mark else 0)
+
+
+def opened(path: str, how: int) -> BinaryIO:
+    """To be written. A pipe that the reproduction put there must not hold us up."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC | how, 0o644), "wb")
 
 
 def write(handle: int, data: bytes) -> None:

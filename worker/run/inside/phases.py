@@ -1,12 +1,14 @@
-# ruff: noqa: PTH105, PTH108, PTH110, PTH112, PTH118, PTH119, PTH120, PTH123, PTH208 (see __init__)
+# ruff: noqa: PTH101, PTH105, PTH108, PTH110, PTH112, PTH118, PTH119, PTH120, PTH123, PTH208 (see __init__)
 """The order's phases, from unpacking to the script or the check, and the outcome."""
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 
 from .hidden import take
+from .log import write
 from .processes import Fault, Run, TimedOut, kill_all, tool
 
 TYPE_CHECKING = False
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
 LOOPBACK = b"lo"
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
-ENOSPC, EDQUOT = 28, 122
+EIO, ENOSPC, EROFS, EDQUOT = 5, 28, 30, 122
+DISK = (EIO, ENOSPC, EROFS, EDQUOT)
 RESERVED = 16 * 1024
 UNTAR = """
 import sys, tarfile
@@ -29,8 +32,9 @@ with tarfile.open(sys.argv[1]) as archive:
 
 
 class Phases:
-    def __init__(self, root: str, run: Run) -> None:
-        self.root, self.run, self.order = root, run, run.order
+    def __init__(self, root: str, run: Run, reserved: int) -> None:
+        """`reserved`: the file that the outcome has space in."""
+        self.root, self.run, self.order, self.reserved = root, run, run.order, reserved
         self.inputs, self.work = os.path.join(root, "in"), os.path.join(root, "work")
         self.tree = os.path.join(self.work, "tree")
 
@@ -53,7 +57,7 @@ class Phases:
 
             self.run.enter("install")
             status = install(self.run, self.root, os.path.join(self.inputs, self.order["wheel"]))
-            reserve_for(os.path.join(self.root, "out"), self.run.installed)
+            reserve_for(self.reserved, self.run.installed)
             if status != (0, None):
                 return status
             from .provenance import Package
@@ -171,21 +175,55 @@ def node_fault(error: OSError) -> dict[str, str]:
     return {"kind": "disk-full" if full else "sandbox", "message": str(error), "advice": "Look at the node's disk."}
 
 
-def reserve(out: str) -> None:
-    """Space for the outcome, which must be told also when the reproduction has filled the disk.
-
-    No other outcome is there until ours is.
+def reserve(out: str) -> int:
+    """Space for the outcome, which must be told also when the reproduction has filled the disk: it is kept as long as
+    the file is open, whatever becomes of its name. No other outcome is there until ours is.
     """
-    if os.path.lexists(os.path.join(out, "outcome.json")):
-        os.unlink(os.path.join(out, "outcome.json"))
-    with open(os.path.join(out, "outcome.new"), "w") as file:
-        file.write(" " * RESERVED)
+    clear(os.path.join(out, "outcome.json"))
+    handle = fresh(os.path.join(out, "outcome.new"))
+    os.write(handle, b" " * RESERVED)
+    return handle
 
 
-def reserve_for(out: str, installed: dict[str, str]) -> None:
+def reserve_for(handle: int, installed: dict[str, str]) -> None:
     """More of it, for what is as long as it is."""
-    with open(os.path.join(out, "outcome.new"), "a") as file:
-        file.write(" " * sum(len(name) + len(version) + 8 for name, version in installed.items()))
+    os.write(handle, b" " * sum(len(name) + len(version) + 8 for name, version in installed.items()))
+
+
+def fresh(path: str) -> int:
+    """A file of our own under this name, whatever the reproduction left there: a folder, a pipe, a link."""
+    clear(path)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+
+
+def clear(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError:  # a folder, which may hold anything
+        os.replace(path, f"{path}.{time.monotonic_ns()}")
+
+
+def is_at(handle: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), os.lstat(path))
+    except OSError:
+        return False
+
+
+def publish(out: str, reserved: int, text: bytes) -> None:
+    """Whole or not at all."""
+    new, path = os.path.join(out, "outcome.new"), os.path.join(out, "outcome.json")
+    handle = reserved
+    if not is_at(reserved, new):
+        os.ftruncate(reserved, 0)  # its space is for the other one
+        handle = fresh(new)
+    os.lseek(handle, 0, os.SEEK_SET)
+    write(handle, text)
+    os.ftruncate(handle, len(text))
+    clear(path)
+    os.replace(new, path)
 
 
 def told(run: Run, out: str) -> str | None:
@@ -194,31 +232,31 @@ def told(run: Run, out: str) -> str | None:
         return None
     run.voice.close()
     if run.voice.keep:
-        with open(os.path.join(out, "said"), "wb") as file:
-            file.write(run.voice.text())
+        handle = fresh(os.path.join(out, "said"))
+        write(handle, run.voice.text())
+        os.close(handle)
     return run.voice.told.decode("utf-8", "replace") if run.voice.told is not None else None
 
 
-def finish(run: Run, facts: dict[str, Any], out: str) -> None:
+def finish(run: Run, facts: dict[str, Any], out: str, reserved: int) -> None:
     """Ends the log and writes the outcome, whole or not at all."""
     run.leave()
     phase = run.phase
     run.drain()
-    if run.log.broken is not None and facts["fault"] is None:
+    # A folder in the log's place is the reproduction's doing.
+    if run.log.broken is not None and run.log.broken.errno in DISK and facts["fault"] is None:
         facts["fault"] = node_fault(run.log.broken)
     facts.update(ended_in=phase, ready=run.ready, phases=run.phases, began=run.began, facts=run.facts)
     facts.update(installed=run.installed, replaced=run.package.replaced() if run.package else None)
     facts.update(bytes=run.log.total, failure_seen=run.log.failure_seen, python=sys.version.split()[0])
     try:
+        os.chmod(out, 0o700)
         facts.update(told=told(run, out))
     except OSError as error:
         facts["fault"] = facts["fault"] or node_fault(error)
     import json  # was imported while the reproduction ran
 
-    with open(os.path.join(out, "outcome.new"), "r+", encoding="utf-8") as file:
-        file.write(json.dumps(facts))
-        file.truncate()
-    os.replace(os.path.join(out, "outcome.new"), os.path.join(out, "outcome.json"))
+    publish(out, reserved, json.dumps(facts).encode())
 
 
 def main(root: str) -> None:
@@ -228,10 +266,10 @@ def main(root: str) -> None:
     begin(order)
     secrets, hidden = take(root)
     facts: dict[str, Any] = {"exit_status": None, "signal": None, "timed_out": False, "fault": None}
-    reserve(out)
+    reserved = reserve(out)
     run = Run(order, out, secrets, hidden)
     try:
-        facts["exit_status"], facts["signal"] = Phases(root, run).perform()
+        facts["exit_status"], facts["signal"] = Phases(root, run, reserved).perform()
     except TimedOut:
         facts["timed_out"] = True
         kill_all()
@@ -240,4 +278,4 @@ def main(root: str) -> None:
         facts["fault"] = {"kind": kind, "message": message, "advice": advice}
     except OSError as error:
         facts["fault"] = node_fault(error)
-    finish(run, facts, out)
+    finish(run, facts, out, reserved)

@@ -1,24 +1,25 @@
 # ruff: noqa: PTH110, PTH112, PTH113, PTH114, PTH116, PTH118, PTH119, PTH120, PTH123, UP031 (see __init__)
 """Whether the package under test is still the one that was installed, and the one that an import would find.
 
-Of each file that RECORD names its size, time and number are kept: a look at 5,000 of them took 45 ms on two busy cores,
-twice a run, where hashing a wheel of a gigabyte takes seconds. Only what these do not agree about is hashed, against
-RECORD: the same wheel installed once more is no replacement. Compiled files are passed over, since every program
-writes them.
+Of each file that RECORD names its size, times and number are kept: a look at 5,000 of them took 45 ms on two busy
+cores, twice a run, where hashing a wheel of a gigabyte takes seconds. Only what these do not agree about is hashed,
+against RECORD: the same wheel installed once more is no replacement. Compiled files are passed over, since every
+program writes them.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 
 from .packages import entries, project, sites
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+    from typing import Any, BinaryIO
 
-    Stat = tuple[int, int, int]
+    Stat = tuple[int, int, int, int]
 
 INFO = ".dist-info"
 #: What a package's folder may hold besides it by accident is not looked for elsewhere.
@@ -27,6 +28,10 @@ COMMON = ("tests", "test", "docs", "examples", "benchmarks", "tools", "scripts",
 FOLDERS = 500
 #: So many names are told.
 NAMES = 3
+#: Of a file that is read as text.
+TEXT = 16 * 1024 * 1024
+#: What Python runs when it starts, before anything is imported.
+HOOKS = ("sitecustomize.py", "usercustomize.py")
 
 
 class Package:
@@ -104,6 +109,9 @@ class Installed:
         self.site = self.info = self.title = self.origin = ""
         self.hashes: dict[str, str] = {}
         self.stats: dict[str, Stat | None] = {}
+        self.hooks: dict[str, str] = {}
+        for site in sites(venv):
+            self.hooks.update(hooks(site))
         for site in sites(venv):
             for entry in sorted(entries(site)):
                 if entry.endswith(INFO) and project(entry[: -len(INFO)]) == name:
@@ -138,9 +146,15 @@ class Installed:
             return "%s, editable from %s" % (after.title, url_of(after.origin))
         changed = self.changed(after)
         if not changed:
-            return None
+            fresh = self.fresh(after)
+            return "%s with %s" % (after.title, ", ".join(fresh[:NAMES])) if fresh else None
         more = " and %d more" % (len(changed) - NAMES) if len(changed) > NAMES else ""
         return "%s with other files: %s%s" % (after.title, ", ".join(changed[:NAMES]), more)
+
+    def fresh(self, after: Installed) -> list[str]:
+        """What Python runs at each start now, and no distribution brought."""
+        new = [name for name, text in sorted(after.hooks.items()) if self.hooks.get(name) != text]
+        return [name for name in new if not brought(after.site, name)] if new else []
 
     def changed(self, after: Installed) -> list[str]:
         both = sorted({*self.hashes, *after.hashes})
@@ -150,10 +164,12 @@ class Installed:
         before, now = self.stats.get(path), after.stats.get(path)
         if before == now:
             return self.hashes.get(path) == after.hashes.get(path)
-        if before is None or now is None:
+        if before is None or now is None or before[0] != now[0]:
             return False
         digest = self.hashes.get(path, "")
-        return bool(digest) and digest == hashed(os.path.join(after.site, path), digest)
+        if not digest:
+            return before[:3] == now[:3]
+        return digest == hashed(os.path.join(after.site, path), digest)
 
 
 def own(path: str) -> bool:
@@ -182,7 +198,7 @@ def hashed(path: str, like: str) -> str:
     except ValueError:
         return ""
     try:
-        with open(path, "rb") as file:
+        with opened(path) as file:
             for part in iter(lambda: file.read(1024 * 1024), b""):
                 digest.update(part)
     except OSError:
@@ -195,15 +211,36 @@ def stat_of(path: str) -> Stat | None:
         found = os.stat(path)
     except OSError:
         return None
-    return (found.st_size, found.st_mtime_ns, found.st_ino)
+    # An edit can give its file the old time, and not the old time of change.
+    return (found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns)
+
+
+def opened(path: str) -> BinaryIO:
+    """A plain file: a pipe in its place would never end. Errors: OSError."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError("%s is no plain file" % path)
+    return os.fdopen(handle, "rb")
 
 
 def text_of(path: str) -> str:
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
+        with opened(path) as file:
+            return file.read(TEXT).decode("utf-8", "replace")
     except OSError:
         return ""
+
+
+def hooks(site: str) -> dict[str, str]:
+    names = [name for name in entries(site) if name.endswith(".pth") or name in HOOKS]
+    return {name: text_of(os.path.join(site, name)) for name in names}
+
+
+def brought(site: str, name: str) -> bool:
+    """Whether an installer put it there, as with setuptools or an editable install of something else."""
+    infos = (entry for entry in entries(site) if entry.endswith(INFO))
+    return any(name == path for info in infos for path, _ in record(text_of(os.path.join(site, info, "RECORD"))))
 
 
 def url_of(direct_url: str) -> str:
