@@ -195,9 +195,10 @@ def test_a_run_that_makes_its_log_huge_holds_up_neither_others_nor_itself(stage:
     limits = {"log_cap_bytes": 1024 * 1024}
     grown = "echo begun; wait grow; python3 -c 'import os; os.truncate(\"/firstbad/out/log\", 1 << 42)'; wait end"
     order, result = stage.run(grown, limits=limits)
-    other, its = stage.run("wait end; echo told", limits=limits)
+    other, its = stage.run("echo up; wait end; echo told", limits=limits)
     pieces, others = stage.follow(order), stage.follow(other)
     read_until(pieces, b" begun\n")
+    read_until(others, b" up\n")
     stage.let(order, "grow")
     read_until(pieces, b"bytes left out here]")
     stage.let(other, "end")
