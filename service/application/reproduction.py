@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from heapq import heapify, heappop, heapreplace
 from typing import Any
 
 import re2
@@ -18,7 +20,7 @@ from service.application import checks
 from service.application.ports import Policy
 from service.application.submission import ControlForm, MetricForm, ServeForm, Submission
 from service.domain.bisection import Better, FailureIn, Metric, Reproduction, Serve
-from service.domain.errors import BadRequest
+from service.domain.errors import BadRequest, TooLarge
 from service.domain.recipe import Recipe
 
 LONGEST_PATTERN = 1000
@@ -110,7 +112,7 @@ def control(form: ControlForm | None, reproduction: Reproduction, policy: Policy
             advice="give replace: to change texts of the reproduction, or a reproduction of its own",
         )
     if form.replace is not None:
-        return _replaced(form.replace, reproduction)
+        return _replaced(form.replace, reproduction, policy)
     _one_of(form.script, form.serve, form.check, "control.")
     return Reproduction(
         script=checks.script(form.script, "control.script", policy),
@@ -119,7 +121,7 @@ def control(form: ControlForm | None, reproduction: Reproduction, policy: Policy
     )
 
 
-def _replaced(texts: Mapping[str, str], reproduction: Reproduction) -> Reproduction:
+def _replaced(texts: Mapping[str, str], reproduction: Reproduction, policy: Policy) -> Reproduction:
     """All at once, the longest first, so that what one text put in is not replaced by another."""
     for old, new in texts.items():
         if not old or old == new:
@@ -127,15 +129,10 @@ def _replaced(texts: Mapping[str, str], reproduction: Reproduction) -> Reproduct
         checks.text(f"{new}.", "control.replace")
     if not 0 < len(texts) <= MOST_REPLACED:
         raise _bad_replace(f"{len(texts)} texts are replaced, not 1 to {MOST_REPLACED}", str(len(texts)))
-    pattern = re.compile("|".join(re.escape(old) for old in sorted(texts, key=len, reverse=True)))
     used: set[str] = set()
 
-    def put(found: re.Match[str]) -> str:
-        used.add(found[0])
-        return texts[found[0]]
-
     def changed(written: str | None) -> str | None:
-        return pattern.sub(put, written) if written is not None else None
+        return _with(texts, written, used, policy) if written is not None else None
 
     serve = reproduction.serve
     made = replace(
@@ -150,6 +147,53 @@ def _replaced(texts: Mapping[str, str], reproduction: Reproduction) -> Reproduct
     if made == reproduction:
         raise _bad_replace("the texts are only put in each other's places, and nothing changes", "")
     return made
+
+
+def _with(texts: Mapping[str, str], written: str, used: set[str], policy: Policy) -> str:
+    """`used`: the texts that are in it are added. Errors: TooLarge, before anything as large is made."""
+    found = list(_found(tuple(texts), written))
+    times = Counter(old for _, old in found)
+    grown = {old: times[old] * (_size(texts[old]) - _size(old)) for old in times}
+    size = _size(written) + sum(grown.values())
+    if size > policy.script_bytes:
+        old = max(grown, key=grown.__getitem__)
+        raise TooLarge(
+            f"control.replace: {old[:80]!r} stands in {times[old]} places, and with what is put there the control has "
+            f"{size} bytes, more than {policy.script_bytes}",
+            value=str(size),
+            field=f"control.replace.{old[:80]}",
+            advice="replace a longer text, that stands in fewer places, or put less in its place",
+        )
+    used.update(times)
+    pieces: list[str] = []
+    at = 0
+    for place, old in found:
+        pieces += (written[at:place], texts[old])
+        at = place + len(old)
+    return "".join([*pieces, written[at:]])
+
+
+def _found(texts: Sequence[str], written: str) -> Iterator[tuple[int, str]]:
+    """One after another, and of those in the same place the longest. A pattern of all texts would try each of them in
+    each place."""
+    places = ((written.find(old), -len(old), old) for old in texts)
+    waiting = [each for each in places if each[0] >= 0]
+    heapify(waiting)
+    at = 0
+    while waiting:
+        place, length, old = waiting[0]
+        if place >= at:
+            yield place, old
+            at = place + len(old)
+        following = written.find(old, at)
+        if following < 0:
+            heappop(waiting)
+        else:
+            heapreplace(waiting, (following, length, old))
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def _bad_replace(what: str, value: str) -> BadRequest:

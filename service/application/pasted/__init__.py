@@ -7,12 +7,12 @@ why.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from service.application.pasted import installs, serving, shell, transcript, waiting
-from service.application.pasted.rewriting import listed, quoted, without
+from service.application.pasted.rewriting import few, listed, quoted, without
 from service.application.pasted.shell import Part, Statement
 from service.application.pasted.targets import Project
 from service.domain.bisection import Serve
@@ -45,12 +45,15 @@ class _Doubt(Exception):
 
 def split(script: str, servers: Sequence[Server], project: Project) -> Split:
     """Never raises. Made of its own results it makes these results."""
-    if len(script) > shell.LONGEST or (script.startswith("#!") and not _OWN_SHELL.match(script)):
+    if script.startswith("#!") and not _OWN_SHELL.match(script):
         return Split(script)
     cleaned = transcript.clean(script.replace("\r\n", "\n"))
+    if cleaned.beyond:
+        return Split(script, notes=_unread(script, cleaned.beyond, servers))
     read = shell.read(cleaned.text)
-    if read.broken is not None:
-        return Split(script, notes=_unreadable(script, read.broken, servers))
+    if read.beyond or read.broken is not None:
+        why = read.beyond or f"its line {read.broken} could not be read as a shell script"
+        return Split(script, notes=_unread(script, why, servers))
     try:
         made = _apart(read, servers, project)
     except _Doubt as doubt:
@@ -59,10 +62,9 @@ def split(script: str, servers: Sequence[Server], project: Project) -> Split:
     return Split(made.script, made.serve, made.check, notes) if notes else Split(script)
 
 
-def _unreadable(script: str, line: int, servers: Sequence[Server]) -> tuple[str, ...]:
+def _unread(script: str, why: str, servers: Sequence[Server]) -> tuple[str, ...]:
     """Only where something would have been done about it."""
     known = any(" ".join(words[-2:]) in script for server in servers for words in server.commands)
-    why = f"its line {line} could not be read as a shell script"
     return (f"The script is run as it was written: {why}.",) if known else ()
 
 
@@ -87,9 +89,11 @@ def _apart(read: shell.Script, servers: Sequence[Server], project: Project) -> S
 
 def _check_folders(read: shell.Script, found: installs.Found) -> None:
     """Of environments that would not be there."""
-    for part in read.parts:
-        for folder in found.folders:
-            if found.keeps(part) and f"{folder.rstrip('/')}/" in part.text:
+    folders = list(dict.fromkeys(found.folders))
+    for part in filter(found.keeps, read.parts):
+        text = part.text
+        for folder in folders:
+            if f"{folder.rstrip('/')}/" in text:
                 raise _Doubt(f"{quoted(part.text)} uses the environment {folder} that it makes itself")
 
 
@@ -101,7 +105,7 @@ def _install_notes(read: shell.Script, found: installs.Found, project: Project) 
         said = listed(" ".join(word.text for word in drop.without) or drop.part.text for drop in gone)
         notes.append(f"Left out, since each commit's own package and environment are there already: {said}.")
     if extras:
-        notes.append(f"The extras {', '.join(extras)} are not installed: install by name what is needed of them.")
+        notes.append(f"The extras {few(extras)} are not installed: install by name what is needed of them.")
     if found.others:
         said = listed(found.rewritten.get(part.start, part.text) for part in found.others)
         notes.append(f"Stays, and needs a network (network: bridge): {said}.")
@@ -196,13 +200,17 @@ class _Paste:
         return [part for part in self._kept(self.earlier) if _is_state(part)]
 
     def _kept(self, parts: Iterable[Part]) -> list[Part]:
-        return [part for part in parts if self.found.keeps(part) and not _among(part, self.about_it)]
+        about_it = {part.start for part in self.about_it}
+        return [part for part in parts if self.found.keeps(part) and part.start not in about_it]
 
     def _variables(self) -> Mapping[str, str]:
         found: dict[str, str] = {}
         for part in self.earlier:
             for name, value in part.assignments.items():
-                found[name] = shell.expanded(value, found)
+                made = shell.expanded(value, found)
+                found.pop(name, None)
+                if len(made) <= shell.LONGEST_VALUE:
+                    found[name] = made
         return {**found, **self.hit.command.assigned}
 
     def _command(self, front: serving.Foreground) -> str:
@@ -230,7 +238,7 @@ class _Paste:
             said = listed(part.text for part in sorted(self.about_it, key=lambda part: part.start))
             notes.append(f"Left out, since firstbad waits for the server and ends it: {said}.")
         if check is not None and self.again:
-            notes.append(f"Before the check, too: {', '.join(dict.fromkeys(map(_name, self.again)))}.")
+            notes.append(f"Before the check, too: {few(map(_name, self.again))}.")
         return tuple(notes)
 
 
@@ -244,7 +252,7 @@ def _served_note(serve: Serve, front: serving.Foreground, check: str | None) -> 
 def _name(part: Part) -> str:
     """Values are not told: they may be secret."""
     names = part.assignments
-    return ", ".join(f"`{name}=…`" for name in names) if names else quoted(part.text)
+    return few(f"`{name}=…`" for name in names) if names else quoted(part.text)
 
 
 def _works(part: Part) -> bool:
@@ -257,10 +265,6 @@ def _is_state(part: Part) -> bool:
 
 def _says(part: Part) -> bool:
     return part.command is not None and part.command.name in _SAYING
-
-
-def _among(part: Part, parts: Collection[Part]) -> bool:
-    return any(part is each for each in parts)
 
 
 _KINDS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from packaging.utils import canonicalize_name
 
@@ -27,7 +28,8 @@ _IN_A_CLONE = frozenset(
     ["checkout", "switch", "fetch", "pull", "reset", "submodule", "cherry-pick", "apply", "remote", "clean"]
 )
 _ACTIVATE = re.compile(r"(?:.*/)?(?:bin/activate|profile\.d/conda\.sh|\.local/bin/env|\.cargo/env)")
-_HOOK = re.compile(r"\b(?:conda|mamba|micromamba)\b.*\bhook\b", re.DOTALL)
+_HOOK = re.compile(r"\bhook\b")
+_CONDA = re.compile(r"\b(?:conda|mamba|micromamba)\b")
 
 
 @dataclass(frozen=True)
@@ -49,9 +51,14 @@ class Found:
     others: list[Part] = field(default_factory=list)
 
     def keeps(self, part: Part) -> bool:
-        return not any(drop.part is part and not drop.without for drop in self.dropped)
+        return part.start not in self._gone
 
-    @property
+    @cached_property
+    def _gone(self) -> frozenset[int]:
+        """The beginnings of what goes as a whole. Asked for once all is found, as `rewritten` is."""
+        return frozenset(drop.part.start for drop in self.dropped if not drop.without)
+
+    @cached_property
     def rewritten(self) -> dict[int, str]:
         """The parts of which only some words go, by their beginnings."""
         return {drop.part.start: _without(drop) for drop in self.dropped if drop.without}
@@ -69,12 +76,14 @@ def find(parts: Sequence[Part], project: Project) -> Found:
     found = Found()
     if not project.installed:
         return found
+    elsewhere = {part.start for part in _elsewhere(parts, project)}
     for part in parts:
-        if not _is_elsewhere(part, parts, project):
+        if part.start not in elsewhere:
             _look(part, project, found)
     if any(_is_local(drop.part) for drop in found.dropped):
         found.dropped += [Dropped(part) for part in _of_the_clone(parts, project)]
-        found.others = [part for part in found.others if not any(part is drop.part for drop in found.dropped)]
+        gone = {drop.part.start for drop in found.dropped}
+        found.others = [part for part in found.others if part.start not in gone]
     return found
 
 
@@ -97,7 +106,8 @@ def _look(part: Part, project: Project, found: Found) -> None:
     if words is None:
         return
     ours = list(targets(command, project))
-    others = [word for word in words if word not in [each for _, each, _ in ours]]
+    places = {target.start for _, target, _ in ours}
+    others = [word for word in words if word.start not in places]
     if not ours and words and all(canonicalize_name(word.text.split("=")[0].strip("<>!~")) in _TOOLS for word in words):
         found.dropped.append(Dropped(part))
     elif ours and not others:
@@ -110,17 +120,19 @@ def _look(part: Part, project: Project, found: Found) -> None:
         found.others.append(part)
 
 
-def _is_elsewhere(part: Part, parts: Sequence[Part], project: Project) -> bool:
-    """It installs what is in the clone of another repository."""
-    if not _is_local(part):
-        return False
-    before = [each.command.texts for each in parts if each.start < part.start and each.command is not None]
-    cloned = [texts[-1] for texts in before if texts[:2] == ("git", "clone")]
-    others = [folder for url in cloned if not project.is_named(folder := _last(url))]
-    entered = [_last(texts[1]) for texts in before if texts[0] == "cd" and len(texts) == 2]
-    command = part.command
-    named = [_last(re.sub(r"\[.*", "", text)) for text in (command.texts if command is not None else ())]
-    return entered[-1:] != [] and entered[-1] in others or any(name in others for name in named)
+def _elsewhere(parts: Sequence[Part], project: Project) -> Iterator[Part]:
+    """Those that install what is in the clone of another repository."""
+    others: set[str] = set()
+    entered: str | None = None
+    for part in parts:
+        texts = part.command.texts if part.command is not None else ()
+        named = (_last(re.sub(r"\[.*", "", text)) for text in texts)
+        if others and _is_local(part) and (entered in others or any(name in others for name in named)):
+            yield part
+        if texts[:2] == ("git", "clone") and not project.is_named(folder := _last(texts[-1])):
+            others.add(folder)
+        elif texts[:1] == ("cd",) and len(texts) == 2:
+            entered = _last(texts[1])
 
 
 def _last(path: str) -> str:
@@ -147,10 +159,15 @@ def _makes_environment(command: Command) -> bool:
         or name in ("virtualenv", "deactivate")
         or by_python[:1] in (("venv",), ("virtualenv",), ("build",))
         or (name in ("source", ".") and _ACTIVATE.fullmatch(second) is not None)
-        or (name == "eval" and _HOOK.search(second) is not None)
+        or (name == "eval" and _hooks(second))
         or (name in ("curl", "wget") and any("astral.sh/uv" in text for text in texts))
         or (PYTHON.fullmatch(name) is not None and second == "setup.py")
     )
+
+
+def _hooks(text: str) -> bool:
+    conda = _CONDA.search(text)
+    return conda is not None and _HOOK.search(text, conda.end()) is not None
 
 
 def _folder(command: Command) -> list[str]:

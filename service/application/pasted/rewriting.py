@@ -9,6 +9,9 @@ from itertools import pairwise
 from service.application.pasted.shell import Part, Script, Statement
 
 LONGEST_QUOTE = 80
+MOST_LISTED = 20
+#: Begun only where white space begins, which is read once then.
+_JOINED = re.compile(r"(?<!\s)\s*(?:\\\n\s*)+")
 _PASSWORD = re.compile(r"(://)[^/@\s]+@")
 
 
@@ -59,11 +62,18 @@ def _closed(before: bytes, after: bytes) -> tuple[bytes, bytes]:
 
 
 def listed(texts: Iterable[str]) -> str:
-    return ", ".join(dict.fromkeys(map(quoted, texts)))
+    return few(map(quoted, texts))
+
+
+def few(texts: Iterable[str]) -> str:
+    """Each once, and of many only the first."""
+    each = list(dict.fromkeys(texts))
+    more = f" and {len(each) - MOST_LISTED} more" if len(each) > MOST_LISTED else ""
+    return ", ".join(each[:MOST_LISTED]) + more
 
 
 def quoted(text: str) -> str:
     """One line of it, without what logs in somewhere."""
-    first, *more = re.sub(r"\s*\\\n\s*", " ", text.strip()).split("\n")
+    first, *more = _JOINED.sub(" ", text.strip()).split("\n")
     line = _PASSWORD.sub(r"\1***@", first) + (" …" if more else "")
     return f"`{line if len(line) <= LONGEST_QUOTE else line[: LONGEST_QUOTE - 1] + '…'}`"

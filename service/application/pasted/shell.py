@@ -14,8 +14,17 @@ import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
 _LANGUAGE = Language(tree_sitter_bash.language())
-#: A script of this many bytes is no paste, and its tree would take long.
+#: A script beyond these is no paste. What is asked of its commands takes the square of their number.
 LONGEST = 64 * 1024
+MOST_NODES = 20_000
+MOST_PARTS = 1000
+DEEPEST = 100
+#: The parser asks for a script in pieces of this many bytes, each about once. Where it guesses on, as in 8 KiB of `$[`
+#: or `a@`, it goes back for one 40,000 times and takes the square of their number.
+_PIECE = 1024
+MOST_PIECES = 2000
+#: Of a variable's value: one that is made of others can double with each line.
+LONGEST_VALUE = 4096
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
 _EXPANSION = re.compile(r"\$(?:(\w+)|\{(\w+)(?::?-([^{}$]*))?\})")
 
@@ -114,11 +123,13 @@ class Statement:
 
 @dataclass(frozen=True)
 class Script:
-    """`broken`: the first line that the grammar cannot read, from 1."""
+    """Without statements, where `broken` is the first line that the grammar cannot read, from 1, or `beyond` says which
+    bound it is beyond."""
 
     text: str
     statements: tuple[Statement, ...]
     broken: int | None = None
+    beyond: str = ""
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
@@ -127,12 +138,21 @@ class Script:
 
 def read(text: str) -> Script:
     data = text.encode()
-    # The grammar looks characters up in a table of bytes, and beyond it. To a shell all of these are letters alike.
-    root = Parser(_LANGUAGE).parse(_NOT_ASCII.sub(b"x", data)).root_node
+    if len(data) > LONGEST:
+        return Script(text, (), beyond=f"it has more than {LONGEST} bytes")
+    root = _root(data)
+    if root is None:
+        return Script(text, (), beyond="it takes too long to read it as a shell script")
+    if root.descendant_count > MOST_NODES:
+        return Script(text, (), beyond=f"it has more than {MOST_NODES} words and signs")
     if root.has_error:
         broken = next((node for node in descend(root) if node.is_error or node.is_missing), root)
         return Script(text, (), broken.start_point[0] + 1)
+    if _is_deep(root):
+        return Script(text, (), beyond=f"its commands are more than {DEEPEST} deep in each other")
     found = tuple(_statements(root, data))
+    if sum(len(statement.parts) for statement in found) > MOST_PARTS:
+        return Script(text, (), beyond=f"it has more than {MOST_PARTS} commands")
     places = [place for statement in found for place in (statement.start, statement.stop)]
     if places != sorted(places):
         # What follows a here-document on the line that begins it lies within that document's node.
@@ -143,6 +163,41 @@ def read(text: str) -> Script:
         # To the grammar a prompt is an expansion.
         return Script(text, (), data[: prompted.start].count(b"\n") + 1)
     return made
+
+
+def is_whole(text: str) -> bool:
+    """The grammar takes it as it is."""
+    root = _root(text.encode())
+    return root is not None and not root.has_error
+
+
+def _root(data: bytes) -> Node | None:
+    """None when the parser goes back too often."""
+    # The grammar looks characters up in a table of bytes, and beyond it. To a shell all of these are letters alike.
+    plain = _NOT_ASCII.sub(b"x", data)
+    asked = 0
+
+    def piece(start: int, point: object) -> bytes:
+        nonlocal asked
+        asked += 1
+        return plain[start : start + _PIECE]
+
+    def stops(start: int, failed: bool) -> bool:
+        return asked > MOST_PIECES
+
+    try:
+        return Parser(_LANGUAGE).parse(piece, progress_callback=stops).root_node
+    except ValueError:
+        return None
+
+
+def _is_deep(root: Node) -> bool:
+    level = [root]
+    for _ in range(DEEPEST):
+        level = [child for node in level for child in node.children]
+        if not level:
+            return False
+    return True
 
 
 def descend(node: Node) -> Iterator[Node]:
@@ -159,12 +214,18 @@ def text_of(node: Node, data: bytes) -> str:
 
 
 def expanded(text: str, variables: Mapping[str, str]) -> str:
-    """With the variables that are known in their places."""
-
-    def value(found: re.Match[str]) -> str:
-        return variables.get(found[1] or found[2], found[3] if found[3] is not None else found[0])
-
-    return _EXPANSION.sub(value, text)
+    """With the variables that are known in their places; as it is written where it would be longer than a value may."""
+    pieces: list[str] = []
+    size = at = 0
+    for found in _EXPANSION.finditer(text):
+        value = variables.get(found[1] or found[2], found[3] if found[3] is not None else found[0])
+        pieces += (text[at : found.start()], value)
+        size += found.start() - at + len(value)
+        at = found.end()
+        if size > LONGEST_VALUE:
+            return text
+    made = "".join([*pieces, text[at:]])
+    return made if len(made) <= LONGEST_VALUE else text
 
 
 def _statements(root: Node, data: bytes) -> Iterator[Statement]:

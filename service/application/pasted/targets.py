@@ -27,7 +27,7 @@ EDITABLE = ("-e", "--editable")
 REQUIREMENT = ("-r", "--requirement")
 CONDAS = ("conda", "mamba", "micromamba")
 PYTHON = re.compile(r"python(?:\d(?:\.\d+)?)?")
-_NAME = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(\[[^\]]*\])?\s*(?:[=<>!~;@].*)?", re.DOTALL)
+_NAME = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:(\[[^\]]*\])\s*)?(?:[=<>!~;@].*)?", re.DOTALL)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ _ENDS = ("kill", "wait", "disown", "pkill", "killall", "fuser")
 #: Of those, what is told by name which processes to end.
 _BY_NAME = ("pkill", "killall", "fuser")
 _LAST = re.compile(r"\$!|\bjobs -p\b|(?<![\w%])%[%+\d]")
+_VARIABLE = re.compile(r"\$\{?(\w+)")
 _ASKING = re.compile(rf"\b(?:{'|'.join(_ASKS)})\b")
 
 
@@ -94,7 +95,7 @@ def minds(part: Part, known: Known) -> bool:
     """It says something of the process that the server is."""
     if _LAST.search(part.text) and (known.alone or part.start in known.its):
         return True
-    return any(re.search(rf"\$\{{?{re.escape(name)}\b", part.text) for name in known.ids)
+    return not known.ids.isdisjoint(_VARIABLE.findall(part.text))
 
 
 def _waits(names: Collection[str], text: str) -> bool:
