@@ -161,6 +161,8 @@ def _other_signature(case: Case) -> Ruling | None:
     wanted, mine = case.wanted.signature, case.outcome.signature
     if case.wanted.told:
         return other(case, f"{what_failed(case)}; at the bad end it was told")
+    if case.wanted.timed_out and not case.outcome.timed_out:
+        return other(case, f"{what_failed(case)}; the bad end ran out of time")
     if wanted is None:
         telling = mine is not None and mine.kind not in VAGUE
         return other(case, f"{what_failed(case)}; at the bad end nothing says what fails") if telling else None

@@ -182,8 +182,8 @@ def refusal(bisection: Bisection, probes: Sequence[Probe]) -> Problem | None:
     for one in found:
         if one.ruling is None or one.ruling.gives is not Gives.REFUSED:
             continue
-        # Where a run has passed, what this one misses is there, and it is this commit alone that misses it.
-        if one.ruling.kind == REPLACED or not (passed or one.probe.purpose is Purpose.SEARCH):
+        # What one commit alone shows is no reason to end the whole; and where a run has passed, a model is there.
+        if one.probe.purpose is not Purpose.SEARCH and (one.ruling.kind == REPLACED or not passed):
             return wording.refused(one.probe, one.ruling.kind, one.ruling.reason, one.ruling.advice)
     return None
 

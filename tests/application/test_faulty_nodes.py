@@ -236,8 +236,10 @@ def test_what_one_commit_alone_misses_ends_nothing(world: World) -> None:
     world.workers.observe(world.flow, GOOD)
     missing = replace(BAD, signs=(Sign("model-missing", "404: no such revision", root=True),))
     world.workers.observe(world.flow, missing)
+    replaced = Replaced("tinyserve 0.1", "tinyserve 0.2", "pip install tinyserve==0.2")
+    world.workers.observe(world.flow, replace(GOOD, replaced=replaced))
     assert world.flow.bisection(id).state is BisectionState.SEARCHING
-    assert world.flow.probes(id)[-2].verdict is Verdict.SKIP or world.flow.probes(id)[-1].verdict is Verdict.SKIP
+    assert [probe.verdict for probe in world.flow.probes(id)[2:4]] == [Verdict.SKIP, Verdict.SKIP]
 
 
 def test_one_bisection_takes_out_one_node(world: World) -> None:

@@ -88,6 +88,9 @@ def test_a_time_out_is_the_failure_only_where_the_bad_end_ran_out_of_time_too() 
     assert ruled(late, hangs, wanted=Wanted(None, "check", timed_out=True)).gives is Gives.BAD
     assert ruled(late, hangs, wanted=WANTED).gives is Gives.SKIP
     assert ruled(late, hangs, wanted=Wanted(None, "start", timed_out=True)).gives is Gives.SKIP
+    assert ruled(
+        Outcome("check", exit_status=1, ready=True), hangs, wanted=Wanted(None, "check", timed_out=True)
+    ).gives is (Gives.SKIP)
     named = replace(hangs, reproduction=replace(hangs.reproduction, failure="deadlock"))
     assert ruled(late, named, wanted=None).gives is Gives.SKIP
 
