@@ -22,7 +22,8 @@ class LogStream:
 
 def log_of(probe: Probe) -> Log:
     if probe.state in LIVE_PROBES:
-        raise NotNow(f"probe {probe.id} is {probe.state}", value=probe.id, advice="its log can be read when it ends")
+        advice = f"its log can be read when it ends; follow it with firstbad logs -f {probe.id}"
+        raise NotNow(f"probe {probe.id} is {probe.state}", value=probe.id, advice=advice)
     ran = probe.outcome or next((fault.outcome for fault in reversed(probe.faults) if fault.outcome), None)
     if ran is None or ran.log is None:
         why = probe.reason or str(probe.state)
