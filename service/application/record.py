@@ -118,9 +118,10 @@ def _give_up(tx: Transaction, probe: Probe, now: datetime) -> None:
 
 
 def spent(faults: tuple[Fault, ...]) -> bool:
-    """Whether there is no use in another attempt: so many of one kind, or twice as many of any."""
+    """Whether there is no use in another attempt: so many of one kind, or twice as many of any; refusals are one."""
     kinds = Counter(fault.kind for fault in faults if fault.kind not in NOT_COUNTED | REFUSED)
-    return counted(faults) >= 2 * MAX_FAULTS or max(kinds.values(), default=0) >= MAX_FAULTS
+    refused = sum(fault.kind in REFUSED for fault in faults) // REFUSALS
+    return counted(faults) >= 2 * MAX_FAULTS or max((refused, *kinds.values())) >= MAX_FAULTS
 
 
 def counted(faults: tuple[Fault, ...]) -> int:

@@ -63,7 +63,7 @@ def add(source: Path, subject: str = "newer") -> str:
 
 
 def left(mirrors: Path) -> list[str]:
-    return sorted(path.name for path in mirrors.iterdir() if path.name != "gitconfig")
+    return sorted(path.name for path in mirrors.iterdir() if path.name not in ("gitattributes", "gitconfig"))
 
 
 def resolved(history: GitHistory, source: Path | str, ref: str) -> str:

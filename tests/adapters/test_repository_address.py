@@ -145,4 +145,4 @@ def test_no_address_does_anything_but_be_refused(tmp_path: Path, repo: str) -> N
     with pytest.raises(RepositoryUnavailable):
         history.refresh(repo)
     assert [path.name for path in tmp_path.iterdir()] == ["mirrors"]
-    assert [path.name for path in mirrors.iterdir()] == ["gitconfig"]
+    assert sorted(path.name for path in mirrors.iterdir()) == ["gitattributes", "gitconfig"]
