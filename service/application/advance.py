@@ -10,7 +10,7 @@ from service.application import builds, cancel, wording
 from service.application.dispatch import dispatch
 from service.application.forecast import Fleet, Forecast, forecast, with_room
 from service.application.keys import Scope
-from service.application.plan import Step, Wanted, step
+from service.application.plan import Step, Wanted, step, stopped
 from service.application.ports import Transaction
 from service.application.verdicts import clues, derive, refusal
 from service.domain.bisection import Bisection, Probe
@@ -40,10 +40,7 @@ def advance(tx: Transaction, bisection: Bisection, scope: Scope, ahead: int, now
 
 def _refused(bisection: Bisection, probes: Sequence[Probe]) -> Step | None:
     problem = refusal(bisection, probes)
-    if problem is None:
-        return None
-    live = tuple(probe for probe in probes if probe.state in LIVE_PROBES)
-    return Step(state=BisectionState.REFUSED, problem=problem, worthless=live)
+    return stopped(BisectionState.REFUSED, problem, probes) if problem is not None else None
 
 
 def _forecast(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from service.application.cases import VAGUE, Case, Gives, Ruling, failed, skip
 from service.application.meanings import MEANINGS, Meaning, Means
 from service.domain.evidence import Outcome, Sign, Verdict
@@ -15,9 +17,7 @@ def broken(case: Case) -> Ruling | None:
     told = case.outcome.told
     if not failed(case.outcome) and (told is None or told.verdict is Verdict.GOOD):
         return None
-    signs = [sign for sign in _known(case.outcome) if MEANINGS[sign.rule].means is Means.OUT]
-    found = (_by_sign(sign, MEANINGS[sign.rule], case) for sign in signs if _counts(sign, MEANINGS[sign.rule], case))
-    return next((ruled for ruled in found if ruled is not None), None)
+    return _first(case, [sign for sign in _known(case.outcome) if MEANINGS[sign.rule].means is Means.OUT])
 
 
 def node_s_own(outcome: Outcome) -> bool:
@@ -26,7 +26,12 @@ def node_s_own(outcome: Outcome) -> bool:
 
 
 def by_signs(case: Case) -> Ruling | None:
-    for sign in sorted(_known(case.outcome), key=lambda sign: list(MEANINGS).index(sign.rule)):
+    return _first(case, sorted(_known(case.outcome), key=lambda sign: list(MEANINGS).index(sign.rule)))
+
+
+def _first(case: Case, signs: Sequence[Sign]) -> Ruling | None:
+    """Of the signs that count, the ruling of the first that gives one."""
+    for sign in signs:
         meaning = MEANINGS[sign.rule]
         if _counts(sign, meaning, case) and (found := _by_sign(sign, meaning, case)) is not None:
             return found

@@ -14,7 +14,6 @@ from service.application.cases import (
     Case,
     Gives,
     Ruling,
-    Wanted,
     elsewhere,
     failed,
     how_it_went,
@@ -23,8 +22,8 @@ from service.application.cases import (
     what_failed,
 )
 from service.application.similar import same
-from service.domain.bisection import OtherFailures, Request
-from service.domain.evidence import Judgement, Outcome, Verdict
+from service.domain.bisection import OtherFailures
+from service.domain.evidence import Verdict
 
 #: The kind of a request whose reproduction puts another package in the place of the one under test.
 REPLACED = "replaced-package"
@@ -42,10 +41,6 @@ class Rule:
 def rule(case: Case) -> Ruling:
     """Of one run of the reproduction."""
     return next(found for each in RULES if (found := each.rule(case)) is not None)
-
-
-def judge(outcome: Outcome, request: Request, wanted: Wanted | None = None) -> Judgement:
-    return rule(Case(outcome, request, wanted)).judgement
 
 
 def _replaced(case: Case) -> Ruling | None:

@@ -70,13 +70,18 @@ NO_FORECAST = Forecast()
 def step(bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecast: Forecast = NO_FORECAST) -> Step:
     """Only for a bisection that checks its ends, searches or confirms."""
     if (problem := _unfit(probes, bisection.candidates_left)) is not None:
-        live = tuple(probe for probe in probes if probe.state in LIVE_PROBES)
-        return Step(state=BisectionState.FAILED, problem=problem, worthless=live)
+        return stopped(BisectionState.FAILED, problem, probes)
     if bisection.state is BisectionState.CHECKING_ENDS:
         return _check_ends(bisection, probes, scope, forecast)
     if bisection.state is BisectionState.SEARCHING:
         return _search(bisection, probes, scope, forecast)
     return Step(state=BisectionState.FOUND)
+
+
+def stopped(state: BisectionState, problem: Problem, probes: Sequence[Probe]) -> Step:
+    """The end, whatever is still under way."""
+    live = tuple(probe for probe in probes if probe.state in LIVE_PROBES)
+    return Step(state=state, problem=problem, worthless=live)
 
 
 def _unfit(probes: Sequence[Probe], left: int | None) -> Problem | None:
@@ -226,7 +231,8 @@ def _go_on(bisection: Bisection, probes: Sequence[Probe], scope: Scope, evidence
     worthless = set(redundant(scope.range, evidence, flying, prior, noise))
     kept = tuple(probe.sha for probe in live if probe.sha not in worthless)
     more = _undecided(probes, evidence, kept)
-    more = [sha for sha in more if sha not in redundant(scope.range, evidence, tuple(more), prior, noise)]
+    settled = redundant(scope.range, evidence, tuple(more), prior, noise) if more else ()
+    more = [sha for sha in more if sha not in settled]
     kept = (*kept, *more[: max(width - len(kept), 0)])
     costs = _costs(bisection, scope, evidence, forecast)
     new = next_probes(scope.range, evidence, prior, kept, width, costs, noise)

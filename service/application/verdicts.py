@@ -88,8 +88,10 @@ def ruling_of(
     others = [other for other in probes if other.id != probe.id]
     wanted = wanted_of(bisection, others)
     ruled = rule(Case(outcome, bisection.request, wanted, probe.faults, probe.own_day, _harmless(others)))
+    if bisection.request.metric is None or ruled.gives is not Gives.GOOD:
+        return ruled, ruled.judgement
     numbers = measured(bisection, [one.probe for one in judged(bisection, others) if one.counts])
-    if numbers is None or ruled.gives is not Gives.GOOD:
+    if numbers is None:
         return ruled, ruled.judgement
     mine = replace(probe, outcome=outcome)
     found = _by_number(Judged(mine, Verdict.GOOD, ruled.reason, ruled), numbers.plus(mine))
@@ -174,16 +176,18 @@ def _changed(one: Judged) -> Probe:
 
 
 def refusal(bisection: Bisection, probes: Sequence[Probe]) -> Problem | None:
-    """Why this request cannot be judged at all, by the first run that shows it."""
-    if bisection.request.failure_in is FailureIn.BUILD:
+    """Why this request cannot be judged at all, by the first end that shows it: what a commit between them alone shows
+    is no reason to end the whole. `probes`: with the verdicts that were derived last."""
+    skipped = any(probe.purpose is not Purpose.SEARCH and probe.verdict is Verdict.SKIP for probe in probes)
+    if bisection.request.failure_in is FailureIn.BUILD or not skipped:
         return None
     found = judged(bisection, probes)
-    passed = any(one.ruling is not None and one.ruling.gives is Gives.GOOD for one in found)
+    # Where a run has passed, a model is there.
+    passed = any(one.counts for one in found)
     for one in found:
-        if one.ruling is None or one.ruling.gives is not Gives.REFUSED:
+        if one.probe.purpose is Purpose.SEARCH or one.ruling is None or one.ruling.gives is not Gives.REFUSED:
             continue
-        # What one commit alone shows is no reason to end the whole; and where a run has passed, a model is there.
-        if one.probe.purpose is not Purpose.SEARCH and (one.ruling.kind == REPLACED or not passed):
+        if one.ruling.kind == REPLACED or not passed:
             return wording.refused(one.probe, one.ruling.kind, one.ruling.reason, one.ruling.advice)
     return None
 

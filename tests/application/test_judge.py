@@ -4,14 +4,20 @@ from dataclasses import replace
 
 import pytest
 
-from service.application.judge import judge
+from service.application.cases import Case
+from service.application.judge import rule
 from service.application.judge_builds import judge_build_failure, judge_fault
 from service.domain.bisection import Reproduction, Request, Serve
-from service.domain.evidence import Fault, Outcome
+from service.domain.evidence import Fault, Judgement, Outcome
 from service.domain.recipe import Recipe, SandboxKind
 
 SCRIPT = Request("repo", ("v1",), "main", Reproduction(script="true"), Recipe("source"), SandboxKind.PROCESS)
 SERVER = replace(SCRIPT, reproduction=Reproduction(serve=Serve("serve", ready_http="/health")))
+
+
+def judge(outcome: Outcome, request: Request) -> Judgement:
+    return rule(Case(outcome, request)).judgement
+
 
 ROWS = [
     ("a script that ends with 0", Outcome("script", exit_status=0), "good"),
