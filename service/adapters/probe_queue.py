@@ -13,7 +13,7 @@ from celery import Celery
 from kombu.exceptions import OperationalError
 
 from service.application.ports import BaseOrder, BuildOrder, ProbeOrder, QueueUnavailable, SourceOrder, SurveyOrder
-from service.domain.bisection import Metric
+from service.domain.metric import Metric
 from worker import contract
 from worker.contract import Queue, Task
 
@@ -164,8 +164,9 @@ def _probe(order: ProbeOrder) -> contract.ProbeOrder:
         limits=_limits(order),
         wheel_key=order.wheel_key,
         control=contract.Reproduction.model_validate(asdict(order.control)) if order.control else None,
-        metric=_metric(order.metric) if order.metric else None,
-        gpus=contract.Gpus(count=order.resources.gpus, model=order.gpu_class) if order.gpu_class is not None else None,
+        metrics=tuple(map(_metric, order.metrics)),
+        warmup=order.warmup,
+        gpus=_gpus(order),
         secrets=order.secrets,
         model_cache=str(order.model_cache),
         project=order.project,
@@ -173,13 +174,32 @@ def _probe(order: ProbeOrder) -> contract.ProbeOrder:
 
 
 def _metric(metric: Metric) -> contract.Metric:
-    return contract.Metric(pattern=metric.pattern, json_path=metric.json_path)
+    return contract.Metric(
+        name=metric.name,
+        pattern=metric.pattern,
+        json_path=metric.json_path,
+        csv=contract.Column(name=metric.csv.name, where=metric.csv.where) if metric.csv is not None else None,
+        unit=metric.unit,
+        unit_path=metric.unit_path,
+        aggregate=metric.aggregate.value if metric.aggregate is not None else None,
+    )
+
+
+def _gpus(order: ProbeOrder) -> contract.Gpus | None:
+    if order.gpu_class is None:
+        return None
+    return contract.Gpus(count=order.resources.gpus, model=order.gpu_class, indexes=order.cards)
 
 
 def _limits(order: ProbeOrder) -> contract.Limits:
     wanted = order.resources
     limits = contract.Limits(
-        timeout_s=order.timeout_s, memory_bytes=wanted.memory_bytes, shm_bytes=wanted.shm_bytes, cpus=wanted.cpus
+        timeout_s=order.timeout_s,
+        memory_bytes=wanted.memory_bytes,
+        shm_bytes=wanted.shm_bytes,
+        cpus=wanted.cpus,
+        cpuset=wanted.cpuset,
+        numa=wanted.numa,
     )
     return limits if wanted.pids is None else limits.model_copy(update={"pids": wanted.pids})
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from service.domain.bisection import Bisection, Metric, Probe
-from service.domain.evidence import Judgement, Verdict
+from service.domain.bisection import Bisection, Probe
+from service.domain.evidence import Judgement, Outcome, Verdict
+from service.domain.metric import Metric
 from service.search.metric import MOST, Ends, compare_ends, judge
 
 
@@ -33,7 +34,8 @@ class Measured:
         return compare_ends(self.good, self.bad, self.metric.better.value)
 
     def plus(self, run: Probe) -> Measured:
-        more = run.outcome.samples if run.outcome is not None else ()
+        value = number(run.outcome) if run.outcome is not None else None
+        more = () if value is None else (value,)
         return replace(self, samples={**self.samples, run.sha: (*self.samples.get(run.sha, ()), *more)})
 
 
@@ -46,6 +48,11 @@ def measured(bisection: Bisection, runs: Iterable[Probe]) -> Measured | None:
     for run in runs:
         found = found.plus(run)
     return found
+
+
+def number(outcome: Outcome) -> float | None:
+    """Of the metric that decides."""
+    return outcome.measurements[0].value if outcome.measurements else None
 
 
 def verdict(found: Measured, sha: str) -> Judgement | None:

@@ -14,7 +14,6 @@ from service.domain.bisection import (
     Commit,
     Event,
     Message,
-    Metric,
     Node,
     Origin,
     Probe,
@@ -22,6 +21,7 @@ from service.domain.bisection import (
     ResolvedFixup,
 )
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
+from service.domain.metric import Metric
 from service.domain.recipe import ModelCache, Recipe, Resources, SandboxKind
 from service.domain.servers import Server
 
@@ -230,7 +230,7 @@ class BuildOrder:
 @dataclass(frozen=True)
 class ProbeOrder:
     """`gpu_class` with `resources.gpus`. `target`: the one node to send it to. `project`: names of the packages under
-    test."""
+    test. `metrics`: the one that decides first. `cards`: the GPUs that it shall have; any, when empty."""
 
     bisection: str
     probe: str
@@ -245,7 +245,9 @@ class ProbeOrder:
     timeout_s: float
     wheel_key: str | None = None
     control: Reproduction | None = None
-    metric: Metric | None = None
+    metrics: tuple[Metric, ...] = ()
+    warmup: int = 0
+    cards: tuple[int, ...] = ()
     resources: Resources = field(default_factory=Resources)
     gpu_class: str | None = None
     secrets: tuple[str, ...] = ()

@@ -19,8 +19,9 @@ from jsonpath_ng.ext.parser import parse as parse_json_path
 from service.application import checks
 from service.application.ports import Policy
 from service.application.submission import ControlForm, MetricForm, ServeForm, Submission
-from service.domain.bisection import Better, FailureIn, Metric, Reproduction, Serve
+from service.domain.bisection import FailureIn, Reproduction, Serve
 from service.domain.errors import BadRequest, TooLarge
+from service.domain.metric import Better, Metric
 from service.domain.recipe import Recipe
 
 LONGEST_PATTERN = 1000

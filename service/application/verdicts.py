@@ -13,7 +13,7 @@ from service.application.clues import clues_of
 from service.application.judge import REPLACED, rule
 from service.application.judge_builds import judge_build_failure
 from service.application.meanings import MEANINGS
-from service.application.measure import Measured, measured, verdict
+from service.application.measure import Measured, measured, number, verdict
 from service.application.ports import Transaction
 from service.domain.bisection import Bisection, FailureIn, Probe, Problem, Purpose
 from service.domain.evidence import Judgement, Outcome, Verdict
@@ -142,13 +142,14 @@ def _by_number(one: Judged, numbers: Measured, failures: int = 0) -> Judged:
     if not one.counts or one.probe.outcome is None:
         few = failures < FAILURES and one.ruling is not None and bool(numbers.samples.get(one.probe.sha))
         return replace(one, verdict=None) if few and one.ruling and one.ruling.gives is Gives.SKIP else one
-    if not one.probe.outcome.samples:
-        why = one.probe.outcome.environment.get("metric", "no number was found")
+    value = number(one.probe.outcome)
+    if value is None:
+        found = one.probe.outcome.measurements
+        why = found[0].problem if found else "no number was found"
         return replace(one, verdict=Verdict.SKIP, reason=f"nothing was measured: {why}")
     told = verdict(numbers, one.probe.sha)
     if told is None:
-        values = ", ".join(f"{value:g}" for value in one.probe.outcome.samples)
-        return replace(one, verdict=None, reason=f"measured {values}; more runs are needed")
+        return replace(one, verdict=None, reason=f"measured {value:g}; more runs are needed")
     return replace(one, verdict=told.verdict, reason=told.reason)
 
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from service.domain.evidence import Fault, Log, Outcome, Verdict
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
+from service.domain.metric import Measuring, Metric
 from service.domain.recipe import Recipe, SandboxKind
 
 
@@ -23,11 +24,6 @@ class OtherFailures(StrEnum):
 
     SKIP = "skip"
     BAD = "bad"
-
-
-class Better(StrEnum):
-    HIGHER = "higher"
-    LOWER = "lower"
 
 
 class Origin(StrEnum):
@@ -68,22 +64,13 @@ class Reproduction:
 
 
 @dataclass(frozen=True)
-class Metric:
-    """A number that got worse, in the output of the check, or of the script: `pattern`, a regular expression whose
-    first group is the number, or `json_path` into the last JSON document that was printed."""
-
-    better: Better
-    pattern: str | None = None
-    json_path: str | None = None
-
-
-@dataclass(frozen=True)
 class Request:
     """What a user asked for, complete and checked. `good` and `bad` are as they were written.
 
     `width`: probes in flight at most. `timeout_s`: of one run. `hang_is_bad`: our time-out is the failure itself.
     `flaky`: a verdict may err either way, so commits are tried again until the answer is sure enough. `control`: must
-    pass where the reproduction fails, or that failure does not count.
+    pass where the reproduction fails, or that failure does not count. `metric`: the number that decides, instead of a
+    failure; `other_metrics` are measured beside it.
     """
 
     repo: str
@@ -101,6 +88,8 @@ class Request:
     control: Reproduction | None = None
     other_failures: OtherFailures = OtherFailures.SKIP
     metric: Metric | None = None
+    other_metrics: tuple[Metric, ...] = ()
+    measuring: Measuring = field(default_factory=Measuring)
     notes: tuple[str, ...] = ()
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from service.domain.metric import Measurement
+
 
 class Verdict(StrEnum):
     GOOD = "good"
@@ -110,8 +112,8 @@ class Outcome:
     `first_error`: of a build, the first of the lines that say most about what is wrong, not always a compiler's; of a
     fix-up, which does not apply. `code_refused`: a compiler or linker said it.
     `dependencies`: versions by distribution, what the wheel was installed with. `signature`: None when nothing in the
-    log says that it failed. `signs`: each rule once, at its first line. `samples`: the metric's numbers. `control`: of
-    the control, when it was run.
+    log says that it failed. `signs`: each rule once, at its first line. `measurements`: of
+    each metric, the one that decides first. `control`: of the control, when it was run.
     """
 
     ended_in: str
@@ -130,6 +132,6 @@ class Outcome:
     signature: Signature | None = None
     signs: tuple[Sign, ...] = ()
     told: Told | None = None
-    samples: tuple[float, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
     replaced: Replaced | None = None
     control: Outcome | None = None

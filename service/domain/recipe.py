@@ -26,7 +26,8 @@ class ModelCache(StrEnum):
 @dataclass(frozen=True)
 class Resources:
     """What a run needs. `gpu`: a regular expression, as in "H800|H100", that the GPUs' model is found by; None is any.
-    What is None is not limited."""
+    What is None is not limited. `cpuset`: the CPUs that a run may use, as in "0-3,8"; `numa`: the node of memory and
+    CPUs that it is bound to."""
 
     gpus: int = 0
     gpu: str | None = None
@@ -34,6 +35,8 @@ class Resources:
     memory_bytes: int | None = None
     cpus: float | None = None
     pids: int | None = None
+    cpuset: str | None = None
+    numa: int | None = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from service.client import Client
 from service.domain.bisection import Answer, Gpu, Problem, Purpose
 from service.domain.evidence import Fault, Frame, Outcome, Replaced, Sign, Signature, Told, Verdict
 from service.domain.lifecycle import BisectionState, BuildState
+from service.domain.metric import Measurement
 from tests.api.requests import SUBMISSION
 from tests.fakes.flow import FakeFlow, sha
 
@@ -193,7 +194,7 @@ FACTS = {
     "signature": Signature("python", "RuntimeError", "boom", (Frame("vllm/a.py", "f"),), line=7, said="E boom"),
     "signs": (Sign("no-memory", "CUDA out of memory", 3),),
     "told": Told(Verdict.BAD, "wrong answer"),
-    "samples": (1.5, 2.5),
+    "measurements": (Measurement("rate", 1.5, "tok/s", 1),),
     "replaced": Replaced("vllm 1", "vllm 2", "pip install vllm"),
     "control": CONTROL,
 }
@@ -219,7 +220,7 @@ def test_a_probe_tells_all_that_was_seen_of_its_run(http: httpx.Client, flow: Fa
     }
     assert seen["signs"] == [{"rule": "no-memory", "said": "CUDA out of memory", "line": 3}]
     assert seen["told"] == {"verdict": "bad", "reason": "wrong answer"}
-    assert (seen["samples"], seen["replaced"]["by"]) == ([1.5, 2.5], "pip install vllm")
+    assert (seen["measurements"][0]["value"], seen["replaced"]["by"]) == (1.5, "pip install vllm")
     assert (seen["control"]["exit_status"], seen["control"]["signature"]["type"]) == (0, "ValueError")
     assert seen["control"]["control"] is None
 

@@ -7,15 +7,19 @@ import numpy as np
 import pytest
 
 from service.application.verdicts import judged, wanted_of
-from service.domain.bisection import Better, Metric
 from service.domain.evidence import Frame, Outcome, Sign, Signature, Verdict
 from service.domain.lifecycle import BisectionState, ProbeState
+from service.domain.metric import Better, Measurement, Metric
 from tests.application.conftest import World
 
 GOOD = Outcome("script", exit_status=0)
 GRAPHS = Signature("python exception", "AssertionError", "decode batches only", (Frame("p/graphs.py", "capture"),))
 SHAPES = Signature("python exception", "KeyError", "no such block table", (Frame("p/cache.py", "allocate"),))
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def measured(value: float) -> Outcome:
+    return replace(GOOD, measurements=(Measurement("x", value),))
 
 
 def failed(signature: Signature | None) -> Outcome:
@@ -101,14 +105,14 @@ def test_a_commit_whose_number_is_not_asked_for_any_more_is_left_alone(world: Wo
     world.workers.prepare(world.flow)
     while world.flow.bisection(id).state is BisectionState.CHECKING_ENDS:
         value = 100.0 - 10.0 * (order[world.workers.probes[0].source.sha] >= 17)
-        world.workers.observe(world.flow, replace(GOOD, samples=(value,)))
+        world.workers.observe(world.flow, measured(value))
     before = len(world.flow.probes(id))
     for _ in range(4):
         world.flow.sweep()
     assert len(world.flow.probes(id)) == before
     while world.workers.probes:
         value = 100.0 - 10.0 * (order[world.workers.probes[0].source.sha] >= 17)
-        world.workers.observe(world.flow, replace(GOOD, samples=(value,)))
+        world.workers.observe(world.flow, measured(value))
         count = len(world.flow.probes(id))
         world.flow.sweep()
         assert len(world.flow.probes(id)) == count
@@ -154,7 +158,7 @@ def test_a_crash_beside_a_commit_s_numbers_is_run_again(world: World) -> None:
         number = len(world.workers.seen)
         value = 100.0 - 10.0 * (order[world.workers.probes[0].source.sha] >= 13)
         crashed = number - 6 in crashes
-        world.workers.observe(world.flow, failed(None) if crashed else replace(GOOD, samples=(value,)))
+        world.workers.observe(world.flow, failed(None) if crashed else measured(value))
         assert len(world.workers.seen) < 200
     found = world.flow.bisection(id)
     assert found.answer is not None and found.answer.shas == (world.shas[13],)
@@ -181,7 +185,7 @@ def measure(world: World, seed: int, step: float, width: int = 1) -> str:
     while world.workers.probes:
         number = order[world.workers.probes[0].source.sha]
         value = float(draw.normal(100.0 - step * (number >= 13), 1.0))
-        world.workers.observe(world.flow, replace(GOOD, samples=(value,)))
+        world.workers.observe(world.flow, measured(value))
     return id
 
 
@@ -210,10 +214,10 @@ def test_a_run_without_a_number_says_why(world: World) -> None:
         found = tx.bisection(id)
         tx.save_bisection(replace(found, request=replace(found.request, metric=Metric(Better.HIGHER, "x"))))
     world.workers.prepare(world.flow)
-    world.workers.observe(world.flow, replace(GOOD, environment={"metric": "no number matches 'x'"}))
-    world.workers.observe(world.flow, replace(GOOD, samples=(1.0,)))
+    world.workers.observe(world.flow, replace(GOOD, measurements=(Measurement("x", problem="no number matches 'x'"),)))
+    world.workers.observe(world.flow, measured(1.0))
     while world.workers.probes:
-        world.workers.observe(world.flow, replace(GOOD, samples=(1.0,)))
+        world.workers.observe(world.flow, measured(1.0))
     found = world.flow.bisection(id)
     assert found.state is BisectionState.REFUSED
     assert found.problem is not None and "no number matches" in found.problem.detail

@@ -20,9 +20,10 @@ from service.application.clues import clues_of
 from service.application.keys import Lead, Scope, scope_of
 from service.application.plan import step
 from service.application.submit import Submission
-from service.domain.bisection import Better, Bisection, Metric, Probe, Purpose, Reproduction, Request, Serve
+from service.domain.bisection import Bisection, Probe, Purpose, Reproduction, Request, Serve
 from service.domain.evidence import Frame, Outcome, Signature, Verdict
 from service.domain.lifecycle import BisectionState, ProbeState
+from service.domain.metric import Better, Metric
 from service.domain.recipe import Recipe, SandboxKind
 from service.search import Range
 from tests.application.conftest import World

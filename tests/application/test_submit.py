@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from service.adapters.recipes import load
 from service.application.ports import Policy
 from service.application.submit import ControlForm, MetricForm, ResourcesForm, ServeForm, Submission, complete
-from service.domain.bisection import Better, FailureIn, Metric, OtherFailures, Reproduction
+from service.domain.bisection import FailureIn, OtherFailures, Reproduction
 from service.domain.duration import seconds, spoken
 from service.domain.errors import BadRequest, UserError
+from service.domain.metric import Better, Metric
 from service.domain.recipe import BRIDGE, NO_NETWORK, Deps, Fixup, ModelCache, Recipe, Resources, SandboxKind
 from service.domain.size import size, told
 

@@ -18,6 +18,7 @@ from worker.contract import (
     BuildResult,
     Limits,
     Log,
+    Outcome,
     ProbeOrder,
     ProbeResult,
     Reproduction,
@@ -171,3 +172,8 @@ class Background(threading.Thread):
         self.join(seconds)
         assert not self.is_alive(), "the probe goes on and on"
         return self.result
+
+
+def values_of(outcome: Outcome) -> tuple[float, ...]:
+    """Of its metrics, those that were found."""
+    return tuple(found.value for found in outcome.measurements if found.value is not None)

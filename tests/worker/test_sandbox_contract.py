@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import eventually
-from tests.worker.bench import SERVER, Background, Bench, running
+from tests.worker.bench import SERVER, Background, Bench, running, values_of
 from worker.contract import Metric, Serve
 from worker.pipeline import Pipeline
 from worker.run import job as jobs
@@ -388,8 +388,9 @@ def test_an_outcome_that_the_script_wrote_is_not_believed(bench: Bench) -> None:
     ],
 )
 def test_what_lies_in_the_outcomes_place_makes_no_failure_the_nodes(bench: Bench, mess: str) -> None:
-    outcome = bench.outcome(f"echo n=5; sleep 0; cd /firstbad/out; {mess}; exit 3", metric=Metric(pattern=r"n=(\d)"))
-    assert (outcome.exit_status, outcome.ended_in, outcome.samples) == (3, "script", (5.0,))
+    script = f"echo n=5; sleep 0; cd /firstbad/out; {mess}; exit 3"
+    outcome = bench.outcome(script, metrics=(Metric(pattern=r"n=(\d)"),))
+    assert (outcome.exit_status, outcome.ended_in, values_of(outcome)) == (3, "script", (5.0,))
 
 
 @pytest.mark.parametrize("mess", ["mkdir -p log.1/x log.2/x log.bytes", "rm -f log*; mkfifo log.1 log.2 log.bytes"])

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.waiting import eventually
-from tests.worker.bench import Background, Bench
+from tests.worker.bench import Background, Bench, values_of
 from tests.worker.conftest import pipeline
 from worker.contract import Metric, Serve
 from worker.errors import NodeFault
@@ -86,11 +86,11 @@ def test_neither_the_failures_line_nor_what_is_told_shows_it(secret_bench: Bench
         echo "n=$HF_TOKEN 5"
     """
     outcome = secret_bench.outcome(
-        script, failure="refused", secrets=("HF_TOKEN",), metric=Metric(pattern=r"n=\[HF_TOKEN\] (\d+)")
+        script, failure="refused", secrets=("HF_TOKEN",), metrics=(Metric(pattern=r"n=\[HF_TOKEN\] (\d+)"),)
     )
     assert outcome.failure_seen == "ValueError: refused [HF_TOKEN]"
     assert outcome.told is not None and outcome.told.reason == "the token [HF_TOKEN] is refused"
-    assert outcome.samples == (5.0,)
+    assert values_of(outcome) == (5.0,)
     assert TOKEN not in outcome.model_dump_json()
 
 

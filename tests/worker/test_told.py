@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.worker.bench import SERVER, Bench
+from tests.worker.bench import SERVER, Bench, values_of
 from worker.contract import Metric, Told
 from worker.run.inside.voice import LINE, Voice
 
@@ -95,21 +95,21 @@ RATE = Metric(pattern=r"rate: ([0-9.]+|nan)")
 def test_a_number_is_found_in_what_was_printed(
     process_bench: Bench, printed: str, values: tuple[float, ...], problem: str
 ) -> None:
-    outcome = process_bench.outcome(f"echo {printed}", metric=RATE)
-    assert outcome.samples == values
-    assert problem in outcome.environment.get("metric", "")
-    assert bool(problem) == ("metric" in outcome.environment)
+    outcome = process_bench.outcome(f"echo {printed}", metrics=(RATE,))
+    assert values_of(outcome) == values
+    (found,) = outcome.measurements
+    assert problem in found.problem and bool(problem) == bool(found.problem)
 
 
 def test_a_servers_lines_do_not_tear_the_checks_json(bench: Bench) -> None:
     check = "for part in '{\"rate\":' ' [1, 2,' ' 40.5]}'; do printf '%s' \"$part\"; sleep 0.05; done; echo"
-    outcome = bench.serve(NOISY, check=check, metric=Metric(json_path="$.rate[-1:]"))
-    assert outcome.samples == (40.5,), outcome.environment
+    outcome = bench.serve(NOISY, check=check, metrics=(Metric(json_path="$.rate[-1:]"),))
+    assert values_of(outcome) == (40.5,), outcome.environment
     # In the log each line is of one of them.
     assert not [line for line in bench.text(outcome) if "1, 2" in line and "server" in line]
 
 
 def test_nothing_is_measured_where_the_check_did_not_begin(process_bench: Bench) -> None:
-    outcome = process_bench.serve("exit 3", check="echo rate: 1", metric=RATE)
-    assert (outcome.ended_in, outcome.samples) == ("start", ())
-    assert "metric" not in outcome.environment
+    outcome = process_bench.serve("exit 3", check="echo rate: 1", metrics=(RATE,))
+    assert (outcome.ended_in, values_of(outcome)) == ("start", ())
+    assert outcome.measurements == ()

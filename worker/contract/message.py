@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-VERSION = 3
+VERSION = 4
 
 
 class Message(BaseModel):

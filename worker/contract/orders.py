@@ -48,12 +48,16 @@ PIDS = 4096
 
 
 class Limits(Message):
+    """`cpuset`: the CPUs that it may use, as in "0-3,8". `numa`: the node whose CPUs and memory it is bound to."""
+
     timeout_s: float
     log_cap_bytes: int = 64 * 1024 * 1024
     memory_bytes: int | None = None
     shm_bytes: int | None = None
     cpus: float | None = None
     pids: int = PIDS
+    cpuset: str | None = None
+    numa: int | None = None
 
 
 class Serve(Message):
@@ -73,19 +77,37 @@ class Reproduction(Message):
     failure: str | None = None
 
 
-class Metric(Message):
-    """A number in the output of the check, or of the script: `pattern`, a regular expression whose first group is the
-    number, or `json_path`, a JSONPath into the last JSON document that was printed."""
+class Column(Message):
+    """Of the last CSV table that was printed: the column `name`, in rows whose other columns have these values."""
 
+    name: str
+    where: dict[str, str] = {}
+
+
+class Metric(Message):
+    """A number in the output of the check, or of the script, by exactly one of `pattern`, a regular expression whose
+    group is the number (or the one named `value`, beside one named `unit`), `json_path`, a JSONPath into the last JSON
+    document that was printed, and `csv`.
+
+    `unit_path`: of the unit, beside `json_path`. `aggregate`: what is made of several numbers; None: there may be one
+    alone.
+    """
+
+    name: str = "metric"
     pattern: str | None = None
     json_path: str | None = None
+    csv: Column | None = None
+    unit: str = ""
+    unit_path: str | None = None
+    aggregate: Literal["median", "mean", "min", "max", "last"] | None = None
 
 
 class Gpus(Message):
-    """`model`: the class of the GPUs (`gpu_class`)."""
+    """`model`: the class of the GPUs (`gpu_class`). `indexes`: these cards and no others; any, when empty."""
 
     count: int
     model: str
+    indexes: tuple[int, ...] = ()
 
 
 class Base(Message):
@@ -146,7 +168,8 @@ class ProbeOrder(Message):
 
     `control`: run in the same way when the reproduction did not end well. `secrets`: variables that the node has the
     values of. `model_cache`: how the run sees the node's folder of models. `project`: names of the packages under test,
-    by which a traceback's frames are told from a library's; the wheel's own count beside them.
+    by which a traceback's frames are told from a library's; the wheel's own count beside them. `metrics`: numbers to
+    find; `warmup`: how often the script or the check is run before the run that counts.
     """
 
     version: int = VERSION
@@ -163,7 +186,8 @@ class ProbeOrder(Message):
     limits: Limits
     wheel_key: str | None = None
     control: Reproduction | None = None
-    metric: Metric | None = None
+    metrics: tuple[Metric, ...] = ()
+    warmup: int = 0
     gpus: Gpus | None = None
     secrets: tuple[str, ...] = ()
     model_cache: Literal["none", "read-only", "shared"] = "none"

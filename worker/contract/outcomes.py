@@ -84,14 +84,25 @@ class Replaced(Message):
     by: str = ""
 
 
+class Measurement(Message):
+    """One metric in one run. `value`: None where there is none, and `problem` says why. `unit`: as it was printed,
+    else as the order says. `found`: how many numbers were there."""
+
+    name: str
+    value: float | None = None
+    unit: str = ""
+    found: int = 0
+    problem: str = ""
+
+
 class Outcome(Message):
     """The facts of one run. `ended_in` names the phase that `exit_status` or `signal` belong to.
 
     `first_error`: of a build, the first of the lines that say most about what is wrong, not always a compiler's; of a
     fix-up, which does not apply. `code_refused`: a compiler or linker said it.
     `dependencies`: versions by distribution, what the wheel was installed with. `signature`: None when nothing in the
-    log says that it failed. `signs`: each rule once, at its first line. `samples`: the metric's numbers. `control`: of
-    the control, when it was run.
+    log says that it failed. `signs`: each rule once, at its first line. `measurements`: of
+    each metric of the order, in its order. `control`: of the control, when it was run.
     """
 
     exit_status: int | None = None
@@ -110,7 +121,7 @@ class Outcome(Message):
     signature: Signature | None = None
     signs: tuple[Sign, ...] = ()
     told: Told | None = None
-    samples: tuple[float, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
     replaced: Replaced | None = None
     control: Outcome | None = None
 

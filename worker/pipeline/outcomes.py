@@ -102,17 +102,22 @@ def _began_to_speak(run: Run) -> float:
     return run.inside.began + next(starts, 0.0)
 
 
-def measured(run: Run, job: Job, order: ProbeOrder) -> tuple[tuple[float, ...], str]:
-    """The numbers of the metric in what the script or the check wrote, and what is wrong with them."""
-    if order.metric is None or run.inside is None or run.inside.ended_in not in SPEAKING:
-        return (), ""
+def measured(run: Run, job: Job, order: ProbeOrder) -> tuple[contract.Measurement, ...]:
+    """The numbers of the metrics in what the script or the check wrote."""
+    if not order.metrics or run.inside is None or run.inside.ended_in not in SPEAKING:
+        return ()
     file = open_output(job, "said")
     if file is None:
-        return (), ""
+        return ()
     with file:
         text = file.read(SAID_BYTES)
-    found = samples(text, order.metric)
-    return found.values, found.problem
+    return tuple(_measurement(text, metric) for metric in order.metrics)
+
+
+def _measurement(text: bytes, metric: contract.Metric) -> contract.Measurement:
+    found = samples(text, metric)
+    value = found.values[-1] if found.values else None
+    return contract.Measurement(name=metric.name, value=value, unit=metric.unit, problem=found.problem)
 
 
 def facts_of(order: ProbeOrder) -> dict[str, str]:

@@ -114,7 +114,7 @@ def _task(trial: Trial, job: Job, kept: Kept) -> Task:
         "serve": reproduction.serve.model_dump() if reproduction.serve else None,
         "check": reproduction.check,
         "failure": reproduction.failure,
-        "metric": order.metric is not None,
+        "metric": bool(order.metrics),
         **kept.work,
     }
     labels = {"kind": "probe", "bisection": order.bisection, "probe": order.probe, "job": job.root.name}
@@ -131,12 +131,11 @@ def _finished(trial: Trial, job: Job, kept: Kept, run: Run, held: dict[str, str]
     found = outcome(trial.site, run, Wanted(name, last, reproduction.failure, project=project))
     if found.ended_in == "install" and found.exit_status:
         check_installer(run)
-    values, problem = measured(run, job, order)
-    facts = {**kept.facts, **facts_of(order), **held, **({"metric": problem} if problem else {})}
+    facts = {**kept.facts, **facts_of(order), **held}
     more = {
         "phases": _joined(found.phases, kept.before),
         "environment": {**found.environment, **facts},
-        "samples": values,
+        "measurements": measured(run, job, order),
         **spoken(run, reproduction),
     }
     return found.model_copy(update=more)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from service.domain.bisection import Better
+from service.domain.metric import Better
 from service.doors.api.fields import AsOf, Command, Line, Measure, Ref, Strict, Text
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from service.domain.bisection import Better, FailureIn, OtherFailures
+from service.domain.bisection import FailureIn, OtherFailures
+from service.domain.metric import Better
 from service.domain.recipe import ModelCache, SandboxKind
 from service.doors.api.views.base import View
 

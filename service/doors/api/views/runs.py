@@ -63,6 +63,16 @@ class ReplacedView(View):
     by: str = Field(default="", description="The line that did it.")
 
 
+class MeasurementView(View):
+    """One metric in one run. `value`: null where there is none, and `problem` says why."""
+
+    name: str
+    value: float | None
+    unit: str
+    found: int
+    problem: str
+
+
 class OutcomeView(View):
     """The facts of one run; `exit_status` or `signal` are those of the phase `ended_in`."""
 
@@ -81,7 +91,7 @@ class OutcomeView(View):
     signature: SignatureView | None = Field(default=None, description="Null where nothing in the log says it failed.")
     signs: tuple[SignView, ...] = ()
     told: ToldView | None = None
-    samples: tuple[float, ...] = Field(default=(), description="The metric's numbers.")
+    measurements: tuple[MeasurementView, ...] = Field(default=(), description="Of each metric, the decider first.")
     replaced: ReplacedView | None = None
     control: OutcomeView | None = Field(default=None, description="Of the control, when it was run.")
 
