@@ -6,10 +6,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from service.application import cancel, evict, nodes, queries, record, survey, sweep, wording
+from service.application import curve as curves
 from service.application import follow as following
 from service.application import prepare as preparation
 from service.application import report as reports
 from service.application.advance import ADVANCING
+from service.application.curve import Curve
 from service.application.keys import scope_of
 from service.application.outbox import compose
 from service.application.queries import LogStream
@@ -83,6 +85,18 @@ class Flow(Work):
         wanted = reports.wanted_commits(bisection, probes)
         commits = self.ports.history.commits(bisection.request.repo, wanted) if wanted else {}
         return reports.report(bisection, probes, commits, builds, waits)
+
+    def curve(self, id: str) -> Curve:
+        """Errors: NotFound, also where no metric was asked for."""
+        with self.ports.bisections.transaction() as tx:
+            bisection, probes = tx.bisection(id), tx.probes(id)
+        metric, asked, bad = queries.metric_of(bisection), bisection.request, bisection.bad_sha
+        if bad is None:
+            return curves.curve(bisection, metric, (), (), {})
+        history = self.ports.history
+        order = history.range(asked.repo, bisection.good_shas, bad, first_parent=asked.first_parent).shas
+        commits = history.commits(asked.repo, reports.wanted_commits(bisection, probes))
+        return curves.curve(bisection, metric, probes, order, commits)
 
     def log(self, probe_id: str) -> LogStream:
         """Errors: NotFound; NotNow while the probe still runs."""

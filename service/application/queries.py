@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from service.application.nodes import alive
-from service.domain.bisection import Build, Node, Probe
+from service.domain.bisection import Bisection, Build, Node, Probe
 from service.domain.errors import NotFound, NotNow
 from service.domain.evidence import Log
 from service.domain.lifecycle import LIVE_BUILDS, LIVE_PROBES
+from service.domain.metric import Metric
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,17 @@ def log_of_build(build: Build | None, key: str) -> Log:
     if kept is None:
         raise NotFound(f"the build {key} left no log ({build.state})", value=key, advice="only one that ran has a log")
     return kept
+
+
+def metric_of(bisection: Bisection) -> Metric:
+    """Errors: NotFound."""
+    if bisection.request.metric is None:
+        raise NotFound(
+            f"bisection {bisection.id} looks for a failure and measures nothing",
+            value=bisection.id,
+            advice="a request with metric: compares a number",
+        )
+    return bisection.request.metric
 
 
 def health(nodes: Sequence[Node], database: str | None, queue: str | None, now: datetime) -> dict[str, str]:

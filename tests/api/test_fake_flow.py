@@ -17,6 +17,7 @@ READING = (
     "probes",
     "probe",
     "report",
+    "curve",
     "builds",
     "log",
     "build_log",

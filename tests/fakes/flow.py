@@ -12,8 +12,9 @@ from typing import Any
 from service.adapters import servers
 from service.application import follow as following
 from service.application import report as reports
+from service.application.curve import Curve
 from service.application.ports import Policy
-from service.application.queries import LogStream, log_of, log_of_build
+from service.application.queries import LogStream, log_of, log_of_build, metric_of
 from service.application.report import Report
 from service.application.submit import Submission, complete
 from service.domain.bisection import Answer, Bisection, Build, Commit, Event, Node, Probe, Problem, Purpose, Request
@@ -50,6 +51,7 @@ class FakeFlow:
         self.happened: list[Event] = []
         self.history: dict[str, Commit] = {}
         self.logs: dict[str, bytes] = {}
+        self.curves: dict[str, Curve] = {}
         self.live = LiveWorkers()
         self.machines: tuple[Node, ...] = (Node("node-1", 2, START, "alive", facts={"gpu": "none"}),)
         self.parts = {"database": "ok", "queue": "ok", "workers": "ok"}
@@ -105,6 +107,10 @@ class FakeFlow:
 
     def report(self, id: str) -> Report:
         return reports.report(self.bisection(id), self.probes(id), self.history, self.builds(id))
+
+    def curve(self, id: str) -> Curve:
+        metric = metric_of(self.bisection(id))
+        return self.curves.get(id) or Curve(metric.name, metric.unit, metric.better)
 
     def log(self, probe_id: str) -> LogStream:
         found = log_of(self.probe(probe_id))
