@@ -14,9 +14,9 @@ from examples.slots import TRACE_FILES
 from tests.examples.running import git, run
 
 #: Change them when the template or the generator changes on purpose, and then in docs/example.md too.
-GOOD = "2833fb37a726759fb59c569644d2f8a7d0ab2b13"
-BAD = "484bf02a4c966f520a95803a7c5e1a2fc20b5217"
-FIRST_BAD = "15d28c6aa128c2401c06d81b797baf44bab08b14"
+GOOD = "987e1e59601c494c23b98a43e5c8538f216a8b19"
+BAD = "2b5d97647b1a66feb92a06f019d8aee3092c1fed"
+FIRST_BAD = "d340ddde82203b7f9b648667f8ed21a6a0863429"
 
 
 def in_range(example: Example) -> list[str]:

@@ -1,6 +1,7 @@
 """`tinyserve bench`: sends requests one after another and sums up."""
 
 import json
+import statistics
 import time
 import urllib.error
 import urllib.request
@@ -10,12 +11,14 @@ def bench(url: str, requests: int, max_tokens: int) -> None:
     """Raises ValueError when the server does not answer."""
     if requests < 1:
         raise ValueError(f"--requests must be at least 1: {requests}")
-    started = time.perf_counter()
+    usages, ends = [], [time.perf_counter()]
     try:
-        usages = [complete(url, f"request {number}", max_tokens) for number in range(requests)]
+        for number in range(requests):
+            usages.append(complete(url, f"request {number}", max_tokens))
+            ends.append(time.perf_counter())
     except (urllib.error.URLError, ConnectionError) as error:
         raise ValueError(f"{url} does not answer: {error}") from error
-    report(usages, time.perf_counter() - started)
+    report(usages, [1000 * (end - start) for start, end in zip(ends, ends[1:])])
 
 
 def complete(url: str, prompt: str, max_tokens: int) -> dict:
@@ -25,7 +28,8 @@ def complete(url: str, prompt: str, max_tokens: int) -> dict:
         return json.load(response)["usage"]
 
 
-def report(usages: list[dict], seconds: float) -> None:
+def report(usages: list[dict], latencies_ms: list[float]) -> None:
+    seconds = sum(latencies_ms) / 1000
     prompt = sum(usage["prompt_tokens"] for usage in usages)
     generated = sum(usage["completion_tokens"] for usage in usages)
     print(" Serving Benchmark Result ".center(50, "="))
@@ -36,8 +40,17 @@ def report(usages: list[dict], seconds: float) -> None:
     print(line("Request throughput (req/s):", f"{len(usages) / seconds:.2f}"))
     print(line("Output token throughput (tok/s):", f"{generated / seconds:.2f}"))
     print(line("Total token throughput (tok/s):", f"{(prompt + generated) / seconds:.2f}"))
+    print("End-to-end Latency".center(50, "-"))
+    print(line("Mean E2EL (ms):", f"{statistics.fmean(latencies_ms):.2f}"))
+    print(line("Median E2EL (ms):", f"{statistics.median(latencies_ms):.2f}"))
+    print(line("P99 E2EL (ms):", f"{percentile(latencies_ms, 99):.2f}"))
     print("=" * 50)
 
 
 def line(label: str, value: object) -> str:
     return f"{label:<40} {value:<10}".rstrip()
+
+
+def percentile(values: list[float], percent: int) -> float:
+    """The least value that so many percent of all do not exceed."""
+    return sorted(values)[(len(values) * percent + 99) // 100 - 1]
