@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from service.search.conclusion import Conclusion
-from service.search.metric.samples import Interval
+from service.search.metric.samples import Interval, Sample
 
 #: One commit made it worse; several did; it got worse little by little; it varies more and is not worse on the whole.
 Shape = Literal["step", "steps", "ramp", "spread"]
@@ -32,6 +32,21 @@ class Ends:
     shape: Literal["step", "spread"] = "step"
     detectable: float | None = None
     expected: float | None = None
+
+
+@dataclass(frozen=True)
+class Steady:
+    """Readings as if no bench had changed: one that drifted goes on under another name, its next *epoch*. `kept`: those
+    that count, in order of time. `dropped`: by index of the reading, why it does not count. `again`: by bench, the end
+    to measure once more, since its last reading looks off. `epochs`: by bench, the name that it goes by now."""
+
+    kept: tuple[Sample, ...]
+    dropped: Mapping[int, str] = field(default_factory=dict)
+    again: Mapping[str, str] = field(default_factory=dict)
+    epochs: Mapping[str, str] = field(default_factory=dict)
+
+    def epoch_of(self, bench: str) -> str:
+        return self.epochs.get(bench, bench)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,14 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class Reading:
+    """A sample where it stands in time. `end`: the one that it measures, empty for a commit between."""
+
+    sample: Sample
+    end: Literal["good", "bad", ""] = ""
+
+
+@dataclass(frozen=True)
 class Question:
     """`threshold`: the least worsening that counts, None for whatever can be told apart; a share of the good end's
     level when `relative`, else in the metric's unit. `runs`: of each end at most, on the first bench. `confidence`: of
