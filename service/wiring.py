@@ -65,6 +65,7 @@ def wire(settings: Settings) -> Wired:
     if settings.redis_url is None:
         raise ValueError("FIRSTBAD_REDIS_URL is not set: name a Redis, or use `firstbad up`, which starts its own")
     # Half a second of imports that those who only want the settings need not wait for.
+    from service.adapters import readers, servers
     from service.adapters.artifacts import Artifacts
     from service.adapters.clock import RandomIds, SystemClock
     from service.adapters.database.engine import create_engine
@@ -72,7 +73,6 @@ def wire(settings: Settings) -> Wired:
     from service.adapters.git_history import GitHistory
     from service.adapters.live_logs import RedisLiveLogs
     from service.adapters.probe_queue import CeleryQueue
-    from service.adapters.servers import load
     from service.application.flow import Flow
 
     queue = CeleryQueue(settings.redis_url)
@@ -85,7 +85,8 @@ def wire(settings: Settings) -> Wired:
         clock=SystemClock(),
         ids=RandomIds(),
         recipes=_recipes(settings),
-        servers=load(),
+        servers=servers.load(),
+        readers=readers.load(),
         policy=_policy(settings),
     )
     return Wired(settings, Flow(ports), queue)

@@ -22,6 +22,7 @@ from service.domain.bisection import (
 )
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 from service.domain.metric import Metric
+from service.domain.readers import Reader
 from service.domain.recipe import ModelCache, Recipe, Resources, SandboxKind
 from service.domain.servers import Server
 
@@ -338,4 +339,5 @@ class Ports:
     ids: Ids
     recipes: dict[str, Recipe]
     servers: tuple[Server, ...] = ()
+    readers: tuple[Reader, ...] = ()
     policy: Policy = field(default_factory=lambda: Policy(frozenset(SandboxKind), SandboxKind.PROCESS))
