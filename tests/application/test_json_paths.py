@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given, settings
@@ -13,15 +13,10 @@ from service.application.reproduction import metric
 from service.application.submission import MetricForm
 from service.domain.errors import BadRequest
 from tests.application.test_submit import PLAIN
-from worker.observe import samples
+from worker.contract import Metric
+from worker.observe import number_of
 
 PRINTED = json.dumps({"v": 1.5, "a": {"v": 1.5}, "list": [{"v": 1.5, "name": "x"}]}).encode()
-
-
-@dataclass(frozen=True)
-class Asked:
-    pattern: None
-    json_path: str
 
 
 def service_takes(path: str) -> bool:
@@ -51,7 +46,7 @@ def service_takes(path: str) -> bool:
 )
 def test_what_both_take_finds_the_number(path: str) -> None:
     assert service_takes(path)
-    assert samples(PRINTED, Asked(None, path)).values
+    assert number_of(PRINTED, Metric(json_path=path, aggregate="last")).value is not None
 
 
 @pytest.mark.parametrize(
@@ -77,7 +72,7 @@ def test_what_both_take_finds_the_number(path: str) -> None:
 )
 def test_what_one_refuses_the_other_refuses(path: str) -> None:
     assert not service_takes(path)
-    assert not samples(PRINTED, Asked(None, path)).values
+    assert number_of(PRINTED, Metric(json_path=path, aggregate="last")).value is None
 
 
 PARTS = ["$", "@", ".", "..", "v", "a", "*", "[*]", "[0]", "[0,1]", "['v']", "['v','v']", "[?(@.v > 1)]", "(", ")", "|"]
@@ -88,5 +83,5 @@ PARTS += ["`parent`", "`this`", "`len`", "`sub(/a/, b)`", " + ", " * ", " / ", "
 @given(st.lists(st.sampled_from(PARTS), min_size=1, max_size=6).map("".join))
 def test_no_path_is_taken_by_one_and_refused_by_the_other(path: str) -> None:
     assume(path.strip())
-    problem = samples(PRINTED, Asked(None, path)).problem
+    problem = number_of(PRINTED, Metric(json_path=path)).problem
     assert service_takes(path) == ("is no JSONPath" not in problem and "may take for ever" not in problem), problem

@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from worker.observe import Samples, samples
+from worker.observe import Reading, number_of
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    where: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Metric:
     pattern: str | None = None
     json_path: str | None = None
+    csv: Column | None = None
+    unit: str = ""
+    unit_path: str | None = None
+    aggregate: str | None = None
 
 
-def by(pattern: str, text: str) -> Samples:
-    return samples(text.encode(), Metric(pattern=pattern))
+def by(pattern: str, text: str, **more: str) -> Reading:
+    return number_of(text.encode(), Metric(pattern=pattern, **more))  # type: ignore[arg-type]
 
 
-def at(path: str, text: str) -> Samples:
-    return samples(text.encode(), Metric(json_path=path))
+def at(path: str, text: str, **more: str) -> Reading:
+    return number_of(text.encode(), Metric(json_path=path, **more))  # type: ignore[arg-type]
+
+
+def column(name: str, text: str, **where: str) -> Reading:
+    return number_of(text.encode(), Metric(csv=Column(name, where)))
+
+
+def one(value: float, unit: str = "") -> Reading:
+    return Reading(value, unit, 1)
 
 
 BENCH = """
@@ -48,7 +68,7 @@ Mean TTFT (ms):                          1.2e+02
     ],
 )
 def test_the_first_group_is_the_number(pattern: str, value: float) -> None:
-    assert by(pattern, BENCH) == Samples((value,))
+    assert by(pattern, BENCH) == one(value)
 
 
 @pytest.mark.parametrize(
@@ -59,52 +79,123 @@ def test_the_first_group_is_the_number(pattern: str, value: float) -> None:
     ],
 )  # fmt: skip
 def test_numbers_are_read_as_people_and_tools_write_them(said: str, value: float) -> None:
-    assert by(r"v=(\S+)", f"v={said}\n") == Samples((value,))
-    assert at("$.v", json.dumps({"v": said})) == Samples((value,))
+    assert by(r"v=(\S+)", f"v={said}\n") == one(value)
+    assert at("$.v", json.dumps({"v": said})) == one(value)
 
 
 def test_without_a_group_the_whole_match_is_the_number() -> None:
-    assert by(r"\d+\.\d+", "took 3.25 s") == Samples((3.25,))
+    assert by(r"\d+\.\d+", "took 3.25 s") == one(3.25)
 
 
-def test_the_last_of_several_matches_counts_and_their_number_is_told() -> None:
-    assert by(r"loss (\S+)", "loss 3\nloss 2\nloss 1\n") == Samples((1.0,), "3 matches, of which the last counts")
+LOSSES = "".join(f"loss {n}\n" for n in (3, 2, 4, 2, 1.5))
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "value"), [("median", 2.0), ("mean", 2.5), ("min", 1.5), ("max", 4.0), ("last", 1.5)]
+)
+def test_of_several_numbers_one_is_made_as_asked(aggregate: str, value: float) -> None:
+    found = by(r"loss (\S+)", LOSSES, aggregate=aggregate)
+    assert (found.value, found.problem) == (value, "")
+    assert found.found == (1 if aggregate == "last" else 5)
+
+
+def test_several_different_numbers_are_none_and_what_to_do_is_told() -> None:
+    assert by(r"loss (\S+)", LOSSES) == Reading(
+        problem="5 numbers were found, 4 different ones (3, 2, 4, …): "
+        "add `aggregate: median` (or mean, min, max, last), or make the pattern narrower"
+    )
+    assert by(r"loss (\S+)", "loss 2\nloss 2.0\n") == Reading(2.0, "", 2)
+
+
+@pytest.mark.parametrize("aggregate", ["median", "mean", "min", "max"])
+def test_one_that_is_no_number_among_several_is_told(aggregate: str) -> None:
+    for wrong in ("nan", "fast"):
+        found = by(r"loss (\S+)", f"loss {wrong}\n{LOSSES}", aggregate=aggregate)
+        assert found.value is None and repr(wrong) in found.problem
+    assert by(r"loss (\S+)", f"loss nan\n{LOSSES}", aggregate="last").value == 1.5
+
+
+def test_numbers_whose_mean_is_no_number_are_told() -> None:
+    assert "larger than a number" in by(r"v=(\S+)", "v=1e308\nv=1.7e308\n", aggregate="mean").problem
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"(?P<value>[\d.]+) ?(?P<unit>[a-z/]+)", r"took (?P<value>\S+?) *(?P<unit>[a-z]+)$"]
+)
+def test_a_pattern_may_find_the_unit_too(pattern: str) -> None:
+    assert by(pattern, "took 12.5 ms\n", unit="s") == one(12.5, "ms")
+    assert by(pattern, "took 12.5ms\n") == one(12.5, "ms")
+
+
+def test_the_unit_is_the_printed_one_else_the_one_that_was_asked_for() -> None:
+    assert by(r"(?P<value>\d+)(?P<unit> *[a-z]+)?", "12", unit="ms") == one(12.0, "ms")
+    assert by(r"(?P<unit>\w+)=(\d+)", "ms=12") == one(12.0, "ms")
+    assert at("$.v", '{"v": 1, "u": "GB/s"}', unit_path="$.u", unit="MB/s") == one(1.0, "GB/s")
+    assert at("$.v", '{"v": 1}', unit_path="$.u", unit="MB/s") == one(1.0, "MB/s")
+
+
+def test_numbers_in_several_units_are_none() -> None:
+    text = "took 900 ms\ntook 1 s\n"
+    found = by(r"took (?P<value>\S+) (?P<unit>\S+)", text, aggregate="max")
+    assert "several units ('ms', 's')" in found.problem
+    assert by(r"took (?P<value>\S+) (?P<unit>\S+)", text, aggregate="last").unit == "s"
+    items = json.dumps([{"v": 1, "u": "s"}, {"v": 1, "u": "ms"}])
+    assert "several units" in at("$[*].v", items, unit_path="$[*].u", aggregate="max").problem
+    assert at("$[*].v", json.dumps([{"v": 1}, {"v": 1, "u": "s"}]), unit_path="$[1].u") == Reading(1.0, "s", 2)
+    assert "of the unit" in at("$[0].v", items, unit_path="$[*].u").problem
+
+
+def test_a_number_with_its_unit_is_none_and_how_to_get_both_is_told() -> None:
+    assert "(?P<unit>[a-z]+)" in by(r"v=(.*)", "v=12.5 ms\n").problem
+    assert "(?P<unit>[a-z]+)" not in by(r"v=(.*)", "v=slow\n").problem
 
 
 @pytest.mark.parametrize("said", ["nan", "NaN", "inf", "-inf", "Infinity"])
 def test_what_is_not_finite_is_no_sample(said: str) -> None:
     found = by(r"v=(\S+)", f"v={said}\n")
-    assert found.values == () and said in found.problem and "finite" in found.problem
+    assert found.value is None and said in found.problem and "finite" in found.problem
 
 
 @pytest.mark.parametrize("said", ["12ms", "1.234,5", "fast", "1,23", "-", "0x10", "1e", "1.2.3"])
 def test_what_is_no_number_is_told(said: str) -> None:
     found = by(r"v=(\S+)", f"v={said}\n")
-    assert found.values == () and repr(said) in found.problem
+    assert found.value is None and repr(said) in found.problem
 
 
 def test_a_pattern_that_matches_nothing_is_told() -> None:
-    assert by("throughput: (\\S+)", BENCH).problem == "the pattern 'throughput: (\\\\S+)' matches nothing in the output"
+    assert by("speed: (\\S+)", BENCH).problem == (
+        "the pattern 'speed: (\\\\S+)' matches nothing in the output: correct it, or let the check print the number"
+    )
+    assert by("x", " \n").problem == "nothing was printed: let the script or the check print the number"
+
+
+def test_the_lines_that_look_most_like_it_are_shown() -> None:
+    noise = "".join(f"throughput of chunk {n}\n" for n in range(5000)) + "x" * 3_000_000 + "\n"
+    said = by(r"Input token throughput \(tok/s\): +([0-9.]+)", noise + BENCH).problem
+    assert "It printed: Output token throughput (tok/s):         1,234.56" in said.replace(" / ", "It printed: ")
+    assert "Successful requests" not in said and len(said) < 700
+    assert "It printed: mean_itl_ms: 3" in at("$.itl.mean", 'mean_itl_ms: 3\n{"v": 1}\n').problem
+    assert "It printed: model,tok/s" in column("tok/sec", "model,tok/s\na,1\n").problem
 
 
 @pytest.mark.parametrize("pattern", ["(", "a**", r"(?<=x)\d", r"(a)\1", "x{2000}"])
 def test_a_pattern_that_cannot_be_used_is_told(pattern: str) -> None:
     found = by(pattern, BENCH)
-    assert found.values == () and "cannot be used" in found.problem and "(?m)" not in found.problem
+    assert found.value is None and "cannot be used" in found.problem and "(?m)" not in found.problem
 
 
 def test_an_optional_group_that_took_no_part_is_passed_over() -> None:
-    assert by(r"x(\d)?", "x1 x") == Samples((1.0,))
+    assert by(r"x(\d)?", "x1 x") == one(1.0)
 
 
 def test_a_pattern_that_would_run_for_ever_elsewhere_comes_to_its_end() -> None:
-    assert by(r"(a+)+$", "a" * 200_000 + "b").problem.endswith("matches nothing in the output")
-    assert by(r"(?:x|x|x?)*y(\d)", "x" * 200_000 + "y7") == Samples((7.0,))
+    assert by(r"(a+)+$", "a" * 200_000 + "b").problem.find("matches nothing in the output") > 0
+    assert by(r"(?:x|x|x?)*y(\d)", "x" * 200_000 + "y7") == one(7.0)
 
 
 def test_our_time_stamps_colours_and_other_line_ends_are_aside() -> None:
     text = "2026-11-30T12:00:00.000Z \x1b[32mv=7\x1b[0m\r\n2026-11-30T12:00:00.001Z done\r\n"
-    assert by(r"^v=(\d+)$", text) == Samples((7.0,))
+    assert by(r"^v=(\d+)$", text) == one(7.0)
 
 
 DOCUMENT = {"results": [{"name": "a", "v": 1.5}, {"name": "b {not a start}", "v": 2}], "n": {"p99": 12.5}, "ok": True}
@@ -125,19 +216,23 @@ DOCUMENT = {"results": [{"name": "a", "v": 1.5}, {"name": "b {not a start}", "v"
     "around", ["{}", 'loading [3] {{x}}\n{{"n": {{"p99": 1}}}}\n{}\nbye: [1, 2] {{z}}\n', "\n  {}\n"]
 )
 def test_a_path_leads_into_the_last_document(path: str, value: float, indent: int | None, around: str) -> None:
-    assert at(path, around.format(json.dumps(DOCUMENT, indent=indent))) == Samples((value,))
+    assert at(path, around.format(json.dumps(DOCUMENT, indent=indent))) == one(value)
 
 
 def test_a_document_may_stand_behind_words_when_no_line_begins_with_one() -> None:
-    assert at("$.v", 'first: {"v": 1}\nresult: {"v": 2}\n') == Samples((2.0,))
+    assert at("$.v", 'first: {"v": 1}\nresult: {"v": 2}\n') == one(2.0)
 
 
 def test_a_list_is_a_document_too() -> None:
-    assert at("$[1].v", '[{"v": 1}, {"v": 2}]\n') == Samples((2.0,))
+    assert at("$[1].v", '[{"v": 1}, {"v": 2}]\n') == one(2.0)
 
 
-def test_the_last_of_several_values_counts() -> None:
-    assert at("$.results[*].v", json.dumps(DOCUMENT)) == Samples((2.0,), "2 values, of which the last counts")
+def test_several_different_values_are_none() -> None:
+    said = at("$.results[*].v", json.dumps(DOCUMENT)).problem
+    assert said.startswith("2 numbers were found, 2 different ones (1.5, 2)") and said.endswith(
+        "make the path narrower"
+    )
+    assert at("$.results[*].v", json.dumps(DOCUMENT), aggregate="max") == Reading(2.0, "", 2)
 
 
 @pytest.mark.parametrize(
@@ -173,21 +268,21 @@ def test_the_last_of_several_values_counts() -> None:
 )
 def test_why_there_is_no_number_is_told(path: str, text: str, problem: str) -> None:
     found = at(path, text)
-    assert found.values == () and problem in found.problem
+    assert found.value is None and problem in found.problem
 
 
 def test_a_path_finds_nothing_twice_however_many_steps_it_has() -> None:
     nested: object = list(range(6))
     for _ in range(5):
         nested = [nested] * 6
-    assert at("$" + "[*]" * 6, json.dumps(nested)) == Samples((5.0,), "46656 values, of which the last counts")
+    assert at("$" + "[*]" * 6, json.dumps(nested), aggregate="max") == Reading(5.0, "", 46656)
 
 
 @pytest.mark.parametrize(
     "text", ["[" * 200_000, '{"a":' * 100_000, "[\n" * 100_000, "x {" * 100_000, '{"a\n' * 100_000]
 )
 def test_what_only_begins_like_json_is_read_in_bounded_time(text: str) -> None:
-    assert at("$.v", text) == Samples(problem="no JSON document was printed")
+    assert at("$.v", text).problem.startswith("no JSON document was printed")
 
 
 VALUES = st.recursive(
@@ -204,15 +299,15 @@ def test_whatever_else_is_in_a_document_its_number_is_found(
 ) -> None:
     document = {"found here": value, "other": other} if first else {"other": other, "found here": value}
     found = at("$.'found here'", f"log\n{json.dumps(document, indent=indent)}\nmore\n")
-    assert found == Samples((value,))
+    assert found == one(value)
 
 
 @settings(deadline=None, max_examples=30)
 @given(st.text(max_size=300), st.sampled_from([r"(\d+)", "$", "x*", r"\S+"]))
 def test_any_text_gives_at_most_one_finite_number(text: str, pattern: str) -> None:
-    for found in (by(pattern, text), at("$..v", text)):
-        assert len(found.values) <= 1 and all(math.isfinite(value) for value in found.values)
-        assert found.values or found.problem
+    for found in (by(pattern, text), at("$..v", text), column("a", text), column("a", f"a,b\n{text}", b="1")):
+        assert (found.value is None) != (found.problem == "")
+        assert found.value is None or math.isfinite(found.value)
 
 
 PARTS = ["$", "@", ".", "a", "*", "[", "]", "0", "'x'", "?(", ")", "&", "|", " where ", "`", "`parent`", "`sorted`"]
@@ -225,3 +320,92 @@ PARTS += ["`len`", "`keys`", "`str()`", "/a", "\\", "+", "-", "==", "<", "~", "!
 )
 def test_no_path_is_more_than_a_problem(path: str, text: str) -> None:
     assert len(at(path, text).problem) < 400
+
+
+TABLE = """loading, please wait
+pp,tg,"avg, ts",note
+512,0,999.0,old
+model,n,t/s
+{before}a,512,100.5
+"b, the ""big"" one",512.0,40
+a,128,30
+{after}"""
+
+
+@pytest.mark.parametrize("delimiter", [",", "\t", ";"])
+@pytest.mark.parametrize("before", ["", "INFO begins\n", "2026-11-30 12:00:00,123 INFO a, b\n"])
+@pytest.mark.parametrize("after", ["", "\n", "done, bye, now\n", "2026-11-30 12:00:00,123 INFO a,b\n", "x\n1;2,3\n"])
+def test_a_column_of_the_last_table_is_found_among_lines_of_a_log(delimiter: str, before: str, after: str) -> None:
+    table = TABLE.format(before=before, after=after).replace(",", delimiter)
+    big = f'b{delimiter} the "big" one'
+    assert column("t/s", table, model="a", n="512") == one(100.5)
+    assert column("t/s", table, model="a", n="128") == one(30.0)
+    assert column("t/s", table, model=big) == one(40.0)
+    assert column(f"avg{delimiter} ts", table) == one(999.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("ms\n5\n", 5.0),
+        ("name, ms\na,  1.5\n", 1.5),
+        ("name,ms\na,  1.5\nstep, 7\n", None),
+        ("ms,name\n1.5,a\ndone,b c,d\n", 1.5),
+        ("\ufeffname;ms\r\na;1,234.5\r\n", 1234.5),
+        ("name,ms\na,1\nname,ms\na,2\n", 2.0),
+        ("name,ms\na,1\nname,ms\n", 1.0),
+        ('name,ms\n"two\nlines",3\n', 3.0),
+        ('name,ms\n"never ends,3\nb,4\n', 4.0),
+    ],
+)
+def test_tables_are_read_as_they_are_written(text: str, value: float | None) -> None:
+    assert column("ms", text).value == value
+
+
+def test_a_log_line_of_other_spacing_is_no_row() -> None:
+    assert column("ms", "name,ms\na,1.5\nINFO took, 7\n") == one(1.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "problem"),
+    [
+        ("speed", {}, "no CSV table with a column 'speed'"),
+        ("t/s", {"size": "1"}, "no column 'size', but 'model', 'n', 't/s'"),
+        ("t/s", {"model": "c"}, "no row of the last CSV table has model 'c', but 'a', 'b, the \"big\" one'"),
+        ("t/s", {"model": "a"}, "2 numbers were found, 2 different ones (100.5, 30): add `aggregate: median`"),
+        ("model", {"n": "128"}, "'a' is no number"),
+    ],
+)
+def test_why_a_column_gives_no_number_is_told(name: str, where: dict[str, str], problem: str) -> None:
+    found = column(name, TABLE.format(before="", after=""), **where)
+    assert found.value is None and problem in found.problem
+
+
+def test_a_table_without_rows_and_a_cell_without_a_number_are_told() -> None:
+    assert "has no rows" in column("ms", "name,ms\n").problem
+    assert "'n/a' is no number" in column("ms", "name,ms\na,n/a\n").problem
+    assert "'' is no number" in column("ms", "name,ms\na,\n").problem
+    assert "'nan' is not a finite number" in column("ms", "name,ms\na,nan\n").problem
+
+
+@pytest.mark.parametrize("text", ["a,1\n" * 263_000, '"\n' * 530_000, ("x" * 1_000_000 + "\n") * 2, "a," * 530_000])
+def test_of_a_flood_the_end_is_read(text: str) -> None:
+    found = [column("a", "a\n1\n" + text), by(r"(y)$", text)]
+    assert all(each.problem.endswith("of the output the last 1 MiB was read") for each in found)
+    assert column("ms", f"{text}\nms,name\n5,x\n") == one(5.0)
+
+
+CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\r\x00"), max_size=8)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.tuples(CELLS, st.floats(allow_nan=False, allow_infinity=False)), min_size=1, max_size=5),
+    st.sampled_from(",\t;"),
+)
+def test_what_the_csv_module_writes_is_read(rows: list[tuple[str, float]], delimiter: str) -> None:
+    file = io.StringIO()
+    writer = csv.writer(file, delimiter=delimiter, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    writer.writerows([("the number", "note", "row"), *((value, note, n) for n, (note, value) in enumerate(rows))])
+    for number, (_, value) in enumerate(rows):
+        assert column("the number", file.getvalue(), row=str(number)) == one(value)

@@ -12,7 +12,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from worker import contract, observe
 from worker.build.wheel_files import DAMAGED
 from worker.contract import Outcome, ProbeOrder, Reproduction
-from worker.observe.metric import samples
+from worker.observe.metric import number_of
 from worker.observe.told import told
 from worker.pipeline.logs import keep_log
 from worker.pipeline.replaced import replaced
@@ -23,6 +23,8 @@ RUN_LINES, BUILD_LINES = 20, 50
 #: The phases that the script or the check are.
 SPEAKING = ("script", "check")
 SAID_BYTES = 1024 * 1024
+#: Of a unit that was printed.
+UNIT = 30
 METADATA = (".dist-info", ".data", ".pth")
 #: What wheels hold besides their package, and others too.
 COMMON = {"", "tests", "test", "docs", "examples", "benchmarks", "tools", "scripts"}
@@ -115,9 +117,10 @@ def measured(run: Run, job: Job, order: ProbeOrder) -> tuple[contract.Measuremen
 
 
 def _measurement(text: bytes, metric: contract.Metric) -> contract.Measurement:
-    found = samples(text, metric)
-    value = found.values[-1] if found.values else None
-    return contract.Measurement(name=metric.name, value=value, unit=metric.unit, problem=found.problem)
+    found = number_of(text, metric)
+    return contract.Measurement(
+        name=metric.name, value=found.value, unit=found.unit[:UNIT], found=found.found, problem=found.problem
+    )
 
 
 def facts_of(order: ProbeOrder) -> dict[str, str]:
