@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 COMPILER := $(if $(shell command -v cc),,.venv/compiler/cc)
 
-.PHONY: demo test test-gpu lint format lock bench bench-builds bench-logs bench-search setup clean
+.PHONY: demo test test-gpu lint format lock bench bench-builds bench-logs bench-metric-example bench-search setup clean
 
 setup: $(READY)
 
@@ -60,6 +60,9 @@ bench-builds: $(READY)
 
 bench-logs: $(READY)
 	$(BIN)/python -m benchmarks.logs $(ARGS)
+
+bench-metric-example: $(READY)
+	$(BIN)/python -m benchmarks.metric_example $(ARGS)
 
 bench-search: $(READY)
 	$(BIN)/python -m benchmarks.search $(ARGS)

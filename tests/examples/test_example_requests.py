@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
+import re
 import shlex
 import socket
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ import yaml
 
 from examples.generate import Example, Options, generate, request
 from service.adapters.git_history import GitHistory
-from tests.examples.running import UV, Builds, git, is_healthy, run
+from tests.examples.running import UV, Builds, checked, git, is_healthy, run, serving
 
 REQUESTS = Path(__file__).parents[2] / "examples" / "requests"
 SCRIPT = REQUESTS / "script.sh"
@@ -40,6 +43,35 @@ def test_the_request_file_and_the_function_ask_the_same(example: Example) -> Non
     for placeholder, value in (("REPOSITORY", example.path), ("GOOD", example.good), ("BAD", example.bad)):
         text = text.replace(f": {placeholder}\n", f": {value}\n")
     assert yaml.safe_load(text) == request(example)
+
+
+@pytest.mark.parametrize("name", ["throughput", "latency", "accuracy"])
+def test_the_number_that_a_request_asks_for_is_what_the_example_prints(
+    name: str, example: Example, builds: Builds
+) -> None:
+    asked = yaml.safe_load((REQUESTS / f"tinyserve-{name}.yaml").read_text())
+    tinyserve = builds.tinyserve(example.good)
+    with serving(tinyserve) as server:
+        url = server.url()
+        assert url
+        command = asked.get("script") or asked["check"].replace("$FIRSTBAD_URL", url)
+        printed = checked(tinyserve, *shlex.split(command)[1:])
+    for metric in asked["metric"] if isinstance(asked["metric"], list) else [asked["metric"]]:
+        found = re.findall(metric["pattern"], printed)
+        assert len(found) == 1, printed
+
+
+@pytest.mark.parametrize("name", ["throughput", "latency", "accuracy"])
+def test_the_history_that_a_request_names_is_made_as_it_says(name: str, tmp_path: Path) -> None:
+    text = (REQUESTS / f"tinyserve-{name}.yaml").read_text()
+    asked = yaml.safe_load(text)
+    command = shlex.split(next(line for line in text.splitlines() if "examples.generate" in line).lstrip("# "))
+    assert (REQUESTS / asked["repo"]).resolve() == (REQUESTS.parents[1] / command[3]).resolve()
+    made = json.loads(checked(sys.executable, *command[1:3], tmp_path / "made", *command[4:], "--json"))
+    ends = [git(tmp_path / "made", "rev-parse", f"{asked[end]}^{{commit}}") for end in ("good", "bad")]
+    assert ends == [made["good"], made["bad"]]
+    good, bad = made["commits"][0], made["commits"][-1]
+    assert (bad["slowdown"] / good["slowdown"], bad["less_accurate"]) == (1.2, True)
 
 
 def test_commits_of_tests_and_documents_alone_need_no_build(example: Example, history: GitHistory) -> None:
