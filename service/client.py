@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from service.domain.errors import BadRequest
 from service.domain.lifecycle import BisectionState
-from service.doors.api.render import PREFIX
+from service.doors import paths
 from service.doors.api.views import (
     BisectionList,
     BisectionView,
@@ -80,7 +80,7 @@ class Client:
         self._patient = httpx.Timeout(timeout_s, connect=5.0, read=None)
         try:
             self._http = httpx.Client(
-                base_url=self.base_url + PREFIX,
+                base_url=self.base_url + paths.API,
                 timeout=httpx.Timeout(timeout_s, connect=5.0),
                 # A proxy of the environment is for the way out, and cannot reach this machine's loopback.
                 trust_env=urlsplit(self.base_url).hostname not in LOOPBACK,

@@ -14,8 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.application.flow import Flow
 from service.application.ports import StoreBusy
 from service.domain.errors import TooLarge, UserError
+from service.doors import paths
 from service.doors.api import openapi, problems
-from service.doors.api.render import PREFIX
 from service.doors.api.routes import router
 from service.doors.api.views import Health, Problem, Root
 
@@ -47,7 +47,7 @@ def create_app(flow: Flow, *, allowed_hosts: Sequence[str] = LOOPBACK, body_byte
         title="firstbad",
         version=version("firstbad"),
         description="One commit out of a range, found by running a reproduction. Every error is a problem (RFC 9457).",
-        openapi_url=f"{PREFIX}/openapi.json",
+        openapi_url=f"{paths.API}/openapi.json",
         docs_url=None,
         redoc_url=None,
     )
@@ -77,11 +77,11 @@ def _busy(request: Request, error: Exception) -> Response:
 
 
 def _add_root(app: FastAPI) -> None:
-    openapi_url = f"{PREFIX}/openapi.json"
+    openapi_url = f"{paths.API}/openapi.json"
 
     @app.get("/", operation_id="root", summary="What this is, and where its parts are", responses=problems.responses())
     async def root() -> Root:
-        api = f"{PREFIX}/bisections"
+        api = f"{paths.API}/bisections"
         return Root(name=app.title, version=app.version, api=api, openapi=openapi_url, health="/readyz")
 
     @app.get("/openapi.json", include_in_schema=False)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from service.domain.bisection import Bisection, Build, Commit, Event, Node, Probe, Request
 from service.domain.bisection import Problem as Refused
 from service.domain.lifecycle import LIVE_BISECTIONS
+from service.doors import paths
 from service.doors.api import views
+from service.doors.hiding import without_password
 
 if TYPE_CHECKING:
+    from service.application.curve import Curve
     from service.application.report import Report
-
-PREFIX = "/api/v1"
-
-
-def bisection_path(id: str) -> str:
-    return f"{PREFIX}/bisections/{id}"
 
 
 def bisection(found: Bisection) -> views.BisectionView:
@@ -85,6 +81,10 @@ def build(found: Build) -> views.BuildView:
     )
 
 
+def curve(found: Curve) -> views.CurveView:
+    return views.CurveView.model_validate(found)
+
+
 def event(seen: Event) -> views.EventView:
     return views.EventView.model_validate(seen)
 
@@ -93,17 +93,8 @@ def node(seen: Node) -> views.NodeView:
     return views.NodeView.model_validate(seen)
 
 
-def without_password(repo: str) -> str:
-    """A token in a clone URL is for git alone; the user of an ssh URL is no secret."""
-    match = re.match(r"(?i)([a-z][a-z0-9+.-]*)://([^/]*)@", repo)
-    if match is None or (match[1].lower() == "ssh" and ":" not in match[2]):
-        return repo
-    user = f"{match[2].partition(':')[0]}:" if ":" in match[2] else ""
-    return f"{match[1]}://{user}***@{repo[match.end() :]}"
-
-
 def _bisection_fields(found: Bisection) -> dict[str, object]:
-    path = bisection_path(found.id)
+    path, measured = paths.bisection(found.id), found.request.metric is not None
     return {
         "id": found.id,
         "state": found.state,
@@ -121,7 +112,14 @@ def _bisection_fields(found: Bisection) -> dict[str, object]:
         "first_bad": found.answer.shas if found.answer else (),
         "notes": found.notes,
         "problem": _trouble(found.problem) if found.problem else None,
-        "links": views.BisectionLinks(self=path, probes=f"{path}/probes", events=f"{path}/events"),
+        "links": views.BisectionLinks(
+            self=path,
+            probes=f"{path}/probes",
+            events=f"{path}/events",
+            page=paths.page(found.id),
+            metric=paths.metric(found.id) if measured else None,
+            picture=paths.picture(found.id) if measured else None,
+        ),
     }
 
 
@@ -152,8 +150,8 @@ def _commit(commit: Commit) -> views.CommitView:
 
 
 def _probe_links(found: Probe) -> views.ProbeLinks:
-    path = f"{PREFIX}/probes/{found.id}"
-    return views.ProbeLinks(self=path, log=f"{path}/log", bisection=bisection_path(found.bisection_id))
+    path = f"{paths.API}/probes/{found.id}"
+    return views.ProbeLinks(self=path, log=f"{path}/log", bisection=paths.bisection(found.bisection_id))
 
 
 def request(asked: Request) -> views.RequestView:

@@ -12,13 +12,14 @@ from fastapi.responses import StreamingResponse
 from service.application.flow import Flow
 from service.application.queries import LogStream
 from service.domain.lifecycle import BisectionState
-from service.doors.api import live, render, views
+from service.doors import paths
+from service.doors.api import live, pictures, render, views
 from service.doors.api.bodies import submission
 from service.doors.api.document import parse
 from service.doors.api.openapi import request_body
 from service.doors.api.problems import responses
 
-router = APIRouter(prefix=render.PREFIX)
+router = APIRouter(prefix=paths.API)
 
 
 async def _flow(request: Request) -> Flow:
@@ -44,6 +45,10 @@ After = Annotated[int, Query(ge=0, le=2**62, description="Only those with a grea
 LOG: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The log."}
 }
+PICTURE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"image/svg+xml": {"schema": {"type": "string"}}}, "description": "The picture."},
+    304: {"description": "It is still as it was."},
+}
 
 
 def _who(request: Request) -> str:
@@ -64,7 +69,7 @@ def _who(request: Request) -> str:
 def submit(request: Request, answer: Response, flow: FlowOf, sent: Annotated[Any, Depends(_sent)]) -> Any:
     body, media_type = sent
     made = flow.submit(submission(parse(body, media_type)), _who(request))
-    answer.headers["Location"] = render.bisection_path(made.id)
+    answer.headers["Location"] = paths.bisection(made.id)
     return render.bisection(made)
 
 
@@ -107,6 +112,29 @@ def list_bisections(
 )
 def get_bisection(id: BisectionId, flow: FlowOf) -> Any:
     return render.report(flow.report(id))
+
+
+@router.get(
+    "/bisections/{id}/metric",
+    operation_id="getMetric",
+    summary="What was measured, over the commits",
+    response_model=views.CurveView,
+    responses=responses(404, 422),
+)
+def get_metric(id: BisectionId, flow: FlowOf) -> Any:
+    return render.curve(flow.curve(id))
+
+
+@router.get(
+    "/bisections/{id}/metric.svg",
+    operation_id="drawMetric",
+    summary="That as a picture",
+    description="Its `ETag` changes when the picture does; who asks with `If-None-Match` gets it only then.",
+    response_class=Response,
+    responses={**responses(404, 422), **PICTURE},
+)
+def draw_metric(id: BisectionId, request: Request, flow: FlowOf) -> Response:
+    return pictures.picture(flow.curve(id), request.headers.get("if-none-match", ""))
 
 
 @router.delete(

@@ -12,6 +12,7 @@ from service.doors.api.views.asked import (
     ServeView,
 )
 from service.doors.api.views.base import FieldError, Problem, Trouble, View
+from service.doors.api.views.curves import CurveView, IntervalView, PointView, RunView, SideView, StepView
 from service.doors.api.views.reports import (
     AnswerView,
     BisectionLinks,
@@ -56,6 +57,7 @@ __all__ = [
     "BuildList",
     "BuildView",
     "CommitView",
+    "CurveView",
     "DepsView",
     "DriftView",
     "Ends",
@@ -67,12 +69,14 @@ __all__ = [
     "FrameView",
     "GpuView",
     "Health",
+    "IntervalView",
     "LogView",
     "MetricView",
     "NodeList",
     "NodeView",
     "OutcomeView",
     "PhaseView",
+    "PointView",
     "ProbeLinks",
     "ProbeList",
     "ProbeView",
@@ -84,9 +88,12 @@ __all__ = [
     "RequestView",
     "ResourcesView",
     "Root",
+    "RunView",
     "ServeView",
+    "SideView",
     "SignView",
     "SignatureView",
+    "StepView",
     "ToldView",
     "Trouble",
     "View",

@@ -24,6 +24,9 @@ class BisectionLinks(View):
     self: str
     probes: str
     events: str
+    page: str | None = Field(default=None, description="The same for people; null of an older service.")
+    metric: str | None = Field(default=None, description="What was measured; null where it is no number.")
+    picture: str | None = Field(default=None, description="That, drawn as SVG.")
 
 
 class BisectionView(View):
