@@ -18,6 +18,7 @@ from service.doors import paths
 from service.doors.api import openapi, problems
 from service.doors.api.routes import router
 from service.doors.api.views import Health, Problem, Root
+from service.doors.dashboard import pages
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 BODY_BYTES = 1024 * 1024
@@ -55,6 +56,7 @@ def create_app(flow: Flow, *, allowed_hosts: Sequence[str] = LOOPBACK, body_byte
     problems.install(app)
     app.add_exception_handler(StoreBusy, _busy)
     app.include_router(router)
+    app.include_router(pages.router)
     _add_root(app)
     _add_health(app, flow)
     openapi.describe(app)

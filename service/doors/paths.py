@@ -21,3 +21,11 @@ def picture(id: str) -> str:
 def page(id: str) -> str:
     """For people."""
     return f"/bisections/{id}"
+
+
+def probe(id: str) -> str:
+    return f"{API}/probes/{id}"
+
+
+def log(probe_id: str) -> str:
+    return f"{probe(probe_id)}/log"

@@ -46,6 +46,8 @@ def test_every_route_is_described(document: dict[str, Any]) -> None:
         "get /api/v1/bisections",
         "get /api/v1/bisections/{id}",
         "delete /api/v1/bisections/{id}",
+        "get /api/v1/bisections/{id}/metric",
+        "get /api/v1/bisections/{id}/metric.svg",
         "get /api/v1/bisections/{id}/probes",
         "get /api/v1/bisections/{id}/builds",
         "get /api/v1/bisections/{id}/events",

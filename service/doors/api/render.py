@@ -150,8 +150,8 @@ def _commit(commit: Commit) -> views.CommitView:
 
 
 def _probe_links(found: Probe) -> views.ProbeLinks:
-    path = f"{paths.API}/probes/{found.id}"
-    return views.ProbeLinks(self=path, log=f"{path}/log", bisection=paths.bisection(found.bisection_id))
+    whole = paths.bisection(found.bisection_id)
+    return views.ProbeLinks(self=paths.probe(found.id), log=paths.log(found.id), bisection=whole)
 
 
 def request(asked: Request) -> views.RequestView:

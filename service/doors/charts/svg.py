@@ -8,8 +8,7 @@ from functools import partial
 from xml.etree import ElementTree as ET
 
 from service.application.curve import Curve
-from service.doors import numbers
-from service.doors.charts.words import clean, short
+from service.doors.charts.words import description, title
 
 SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 FAMILY = "DejaVu Sans, Verdana, sans-serif"
@@ -34,32 +33,6 @@ def described(written: bytes, curve: Curve) -> bytes:
     _name(root, title(curve), description(curve))
     finished: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return finished
-
-
-def title(curve: Curve) -> str:
-    return clean(
-        f"{curve.name} over commits: {curve.headline}" if curve.headline else f"{curve.name} over commits", 300
-    )
-
-
-def description(curve: Curve) -> str:
-    """What the picture shows, in words."""
-    unit = curve.unit
-    parts = [
-        f"{len(curve.points)} of {curve.candidates + 1} commits were measured; {numbers.quality(unit, curve.better)}",
-        *(
-            f"{name} end: {numbers.level(side.level, unit) or 'no level yet'}, {len(side.values)} runs"
-            for name, side in (("good", curve.good), ("bad", curve.bad))
-        ),
-        *(f"step at {_where(mark.shas)}: {numbers.size(mark.size, mark.relative, unit)}" for mark in curve.steps),
-        *((f"searched: commits {curve.left[0]} to {curve.left[1]}",) if curve.left else ()),
-        *curve.notes,
-    ]
-    return clean(". ".join(parts) + ".", 3000)
-
-
-def _where(shas: tuple[str, ...]) -> str:
-    return short(shas[0]) if len(shas) == 1 else f"one of {len(shas)} commits"
 
 
 def _drop(root: ET.Element, *tags: str) -> None:
@@ -138,12 +111,12 @@ _INHERITED = frozenset(
 )
 
 
-def _name(root: ET.Element, title: str, description: str) -> None:
+def _name(root: ET.Element, name: str, text: str) -> None:
     """Read out as one picture with a name and a description."""
     root.attrib.update(
         {"role": "img", "aria-labelledby": "title desc", "stroke-linejoin": "round", "font-family": FAMILY}
     )
-    for at, (tag, text) in enumerate((("title", title), ("desc", description))):
+    for at, (tag, told) in enumerate((("title", name), ("desc", text))):
         element = ET.Element(f"{{{SVG}}}{tag}", {"id": tag})
-        element.text = text
+        element.text = told
         root.insert(at, element)

@@ -1,8 +1,11 @@
-"""Text that came from elsewhere, made harmless and short enough for a picture."""
+"""A picture in words, and text that came from elsewhere made harmless and short enough for one."""
 
 from __future__ import annotations
 
 import re
+
+from service.application.curve import Curve
+from service.doors import numbers
 
 #: No characters of XML, or such as turn the writing round, or break a line.
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
@@ -15,3 +18,29 @@ def clean(text: str, most: int) -> str:
 
 def short(sha: str) -> str:
     return sha[:10]
+
+
+def title(curve: Curve) -> str:
+    return clean(
+        f"{curve.name} over commits: {curve.headline}" if curve.headline else f"{curve.name} over commits", 300
+    )
+
+
+def description(curve: Curve) -> str:
+    """What the picture shows, in words."""
+    unit = curve.unit
+    parts = [
+        f"{len(curve.points)} of {curve.candidates + 1} commits were measured; {numbers.quality(unit, curve.better)}",
+        *(
+            f"{name} end: {numbers.level(side.level, unit) or 'no level yet'}, {len(side.values)} runs"
+            for name, side in (("good", curve.good), ("bad", curve.bad))
+        ),
+        *(f"step at {_where(mark.shas)}: {numbers.size(mark.size, mark.relative, unit)}" for mark in curve.steps),
+        *((f"searched: commits {curve.left[0]} to {curve.left[1]}",) if curve.left else ()),
+        *curve.notes,
+    ]
+    return clean(". ".join(parts) + ".", 3000)
+
+
+def _where(shas: tuple[str, ...]) -> str:
+    return short(shas[0]) if len(shas) == 1 else f"one of {len(shas)} commits"

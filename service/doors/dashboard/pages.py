@@ -1,0 +1,123 @@
+"""A bisection on a page for people: whole without JavaScript, and kept up to date by it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from pathlib import Path as File
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Request
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from service.application.curve import Curve, Point
+from service.application.flow import Flow
+from service.application.report import Report
+from service.domain.lifecycle import LIVE_BISECTIONS
+from service.doors import charts, numbers, paths
+from service.doors.charts.words import clean, description, short
+from service.doors.hiding import without_password
+
+router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+
+HERE = File(__file__).parent
+STYLE, SCRIPT = ((HERE / name).read_text() for name in ("page.css", "page.js"))
+#: Of a subject or a reason; what is longer is cut.
+LONGEST = 500
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        f"style-src {_hash(STYLE)}",
+        f"script-src {_hash(SCRIPT)}",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+
+
+async def _flow(request: Request) -> Flow:
+    flow: Flow = request.app.state.flow
+    return flow
+
+
+@router.get("/bisections/{id}")
+def bisection(
+    id: Annotated[str, Path(pattern=r"^[0-9A-Za-z_-]{1,64}$")], flow: Annotated[Flow, Depends(_flow)]
+) -> HTMLResponse:
+    report = flow.report(id)
+    curve = flow.curve(id) if report.bisection.request.metric is not None else None
+    return HTMLResponse(_written(report, curve), headers={"Content-Security-Policy": POLICY})
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined)
+    return environment.get_template("bisection.html")
+
+
+def _written(report: Report, curve: Curve | None) -> str:
+    found = report.bisection
+    answer = found.answer
+    return _template().render(
+        id=found.id,
+        state=str(found.state),
+        live=found.state in LIVE_BISECTIONS,
+        repo=clean(without_password(found.request.repo), LONGEST),
+        headline=clean(report.headline, LONGEST),
+        explanation=[clean(line, 4 * LONGEST) for line in report.explanation],
+        good=clean(", ".join(found.request.good), LONGEST),
+        bad=clean(found.request.bad, LONGEST),
+        standing=_standing(report),
+        problem=found.problem,
+        answer=report.answer,
+        confidence=f"{answer.confidence:.1%}" if answer is not None and answer.confidence is not None else "",
+        evidence=report.evidence,
+        picture=_picture(found.id, curve) if curve is not None else None,
+        json=paths.bisection(found.id),
+        log=paths.log,
+        clean=lambda text: clean(text, LONGEST),
+        style=Markup(STYLE),
+        script=Markup(SCRIPT),
+    )
+
+
+def _standing(report: Report) -> str:
+    found = report.bisection
+    if found.candidates is None:
+        return ""
+    left = f"{found.candidates_left} of {found.candidates} candidates left"
+    return f"{left}, {report.probes_done} probes done" if found.state in LIVE_BISECTIONS else ""
+
+
+def _picture(id: str, curve: Curve) -> dict[str, object]:
+    """The path changes when the picture does, so that a browser loads it again then, and only then."""
+    drawn = charts.tag(curve).strip('"')
+    return {
+        "path": f"{paths.picture(id)}?drawn={drawn}",
+        "told": description(curve),
+        "name": clean(" ".join(filter(None, (curve.name, curve.unit))), 80),
+        "rows": [_row(point) for point in curve.points],
+    }
+
+
+def _row(point: Point) -> dict[str, object]:
+    return {
+        "place": point.position,
+        "sha": short(point.sha),
+        "verdict": point.verdict,
+        "level": numbers.level(point.level),
+        "runs": sum(not run.dropped for run in point.runs),
+        "subject": clean(point.subject, LONGEST),
+    }
