@@ -12,7 +12,7 @@ from worker.build.store import Store
 from worker.errors import NodeFault
 from worker.gpus import Declared, Gpus, Nvml
 from worker.pipeline import Pipeline, Site
-from worker.pipeline.runs import Shown
+from worker.pipeline.runs import Shown, not_shown
 from worker.run.bin import Bin
 from worker.run.job import identity, install_inside
 from worker.run.process import ProcessSandbox
@@ -68,7 +68,7 @@ def make_pipeline(settings: Settings, shown: Shown | None = None) -> Pipeline:
             files=files_of(passed, hidden),
             compiler_cache=settings.compiler_cache,
             secrets=settings.offered_secrets(),
-            **({"shown": shown} if shown is not None else {}),
+            shown=shown or not_shown,
         )
     )
 

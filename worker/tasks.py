@@ -40,6 +40,7 @@ from worker.live import Live
 from worker.node import Keeper, Key, Pulse, connect
 from worker.outgoing import Outgoing, Unreachable
 from worker.run.job import forget_other_insides
+from worker.run.machine import hardware
 from worker.run.stop import STOPPED, Stop
 from worker.settings import Settings
 from worker.waking import Wake
@@ -170,7 +171,11 @@ class Worker:
         if self.store_fault:
             # It may have been mended.
             self.store_fault = store_fault(self.pipeline.site.store)
-        facts = {**self.unseen.facts(), **({"store.fault": self.store_fault} if self.store_fault else {})}
+        facts = {
+            "hardware": hardware(),
+            **self.unseen.facts(),
+            **({"store.fault": self.store_fault} if self.store_fault else {}),
+        }
         for sandbox in self.pipeline.site.sandboxes.values():
             facts.update({f"{sandbox.kind}.{name}": value for name, value in facts_of(sandbox).items()})
         message = NodeReport(

@@ -8,7 +8,7 @@ from worker.contract.message import VERSION, Message
 
 
 class Phase(Message):
-    """A part of a run: fetch, environment, install, start, ready, check, script or build.
+    """A part of a run: fetch, environment, install, start, ready, warmup, check, script or build.
 
     Seconds since the order was taken, and how long.
     """

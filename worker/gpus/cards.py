@@ -20,6 +20,18 @@ log = logging.getLogger(__name__)
 
 #: The share of a card's memory that a driver may take for itself.
 OWN_SHARE = 0.05
+#: Of nvmlDeviceGetCurrentClocksEventReasons (nvml.h). An idle card (1), and clocks that somebody has set for
+#: applications (2) or for displays (256), are as they should be.
+REASONS = {
+    0x004: "power cap",
+    0x008: "hardware slowdown",
+    0x010: "sync boost",
+    0x020: "too hot",
+    0x040: "too hot for the hardware",
+    0x080: "power brake",
+    0x200: "board limit",
+    0x400: "reliability limit",
+}
 #: Linux's number of the name space of processes that a machine begins with (PROC_PID_INIT_INO).
 PROC_NS, FIRST_PID_NS = Path("/proc/self/ns/pid"), 0xEFFFFFFC
 
@@ -30,6 +42,15 @@ class Use:
 
     memory_bytes: int = 0
     pids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class State:
+    """Now. None for what the card does not tell. `throttled`: what keeps its clocks down, but for nothing to do."""
+
+    clock_mhz: int | None = None
+    temperature_c: int | None = None
+    throttled: tuple[str, ...] = ()
 
 
 class Cards(Protocol):
@@ -46,6 +67,9 @@ class Cards(Protocol):
         """Whether the processes that it names are counted as this worker's own are, and so can be looked at."""
 
     def use(self, gpu: Gpu) -> Use:
+        """Errors: NodeFault."""
+
+    def state(self, gpu: Gpu) -> State:
         """Errors: NodeFault."""
 
 
@@ -72,7 +96,8 @@ def process(pid: int) -> str:
 
 @dataclass(frozen=True)
 class Declared:
-    """Cards that are none (FIRSTBAD_GPUS). Who is said to hold one stands, as a pid, in the file held-<index>."""
+    """Cards that are none (FIRSTBAD_GPUS). Who is said to hold one stands, as a pid, in the file held-<index>; what is
+    said to throttle it in throttled-<index>, with commas; its clock in MHz and its temperature in clock-<index>."""
 
     inventory: tuple[Gpu, ...]
     folder: Path
@@ -91,6 +116,18 @@ class Declared:
         except (OSError, ValueError):
             return Use()
         return Use(gpu.memory_bytes, (pid,)) if psutil.pid_exists(pid) else Use()
+
+    def state(self, gpu: Gpu) -> State:
+        reasons = tuple(filter(None, map(str.strip, self._said(f"throttled-{gpu.index}").split(","))))
+        numbers = [int(part) for part in self._said(f"clock-{gpu.index}").split() if part.isdigit()]
+        clock, temperature = numbers if len(numbers) == 2 else (None, None)
+        return State(clock, temperature, reasons)
+
+    def _said(self, name: str) -> str:
+        try:
+            return (self.folder / name).read_text(encoding="utf-8")
+        except OSError:
+            return ""
 
 
 class Nvml:
@@ -149,6 +186,27 @@ class Nvml:
             used = self._nvml.nvmlDeviceGetMemoryInfo(handle).used
         return Use(int(used), tuple(sorted({int(process.pid) for process in running})))
 
+    def state(self, gpu: Gpu) -> State:
+        nvml = self._nvml
+        with self._faults():
+            handle = nvml.nvmlDeviceGetHandleByUUID(gpu.uuid)
+        reasons = self._told(nvml.nvmlDeviceGetCurrentClocksEventReasons, handle)
+        if reasons is None:  # a driver before release 535
+            reasons = self._told(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle)
+        return State(
+            clock_mhz=self._told(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM),
+            temperature_c=self._told(nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU),
+            throttled=reasons_of(reasons or 0),
+        )
+
+    def _told(self, asked: Any, *arguments: Any) -> int | None:
+        """None for what this card, or its driver, does not tell."""
+        try:
+            return int(asked(*arguments))
+        except self._nvml.NVMLError as error:
+            log.debug("a card does not tell its state: %s", error)
+            return None
+
     @contextlib.contextmanager
     def _faults(self) -> Iterator[None]:
         try:
@@ -156,6 +214,11 @@ class Nvml:
         except self._nvml.NVMLError as error:
             advice = "See what nvidia-smi says on the node; take it out while a card is lost."
             raise NodeFault("device", f"the driver of the GPUs fails: {error}", advice) from error
+
+
+def reasons_of(bits: int) -> tuple[str, ...]:
+    """Why clocks are lower than they could be, in words."""
+    return tuple(words for bit, words in REASONS.items() if bits & bit)
 
 
 def _text(value: str | bytes) -> str:

@@ -1,6 +1,7 @@
 """Leases of GPUs: nobody else of this node's workers uses a leased card, and it is empty when it is given.
 
-Who asks for cards of one class is served in the order in which he came, so that many cards are not passed by few.
+Who asks for cards of one class is served in the order in which he came, so that many cards are not passed by few. Who
+waits for certain ones keeps those who come later from these alone.
 """
 
 from __future__ import annotations
@@ -50,12 +51,23 @@ class Gpus:
         if wanted is None:
             yield ()
             return
+        fitting = self._fitting(wanted)
+        with contextlib.ExitStack() as locks:
+            yield self._awaited(fitting, wanted, locks, stop)
+
+    def _fitting(self, wanted: contract.Gpus) -> tuple[Gpu, ...]:
+        """Those that may be given. Errors: NodeFault, when they are too few."""
         fitting = tuple(gpu for gpu in self.inventory if gpu_class(gpu.model) == wanted.model)
+        missing = set(wanted.indexes) - {gpu.index for gpu in fitting}
+        if missing:
+            shown = ", ".join(map(str, sorted(missing)))
+            there = ", ".join(f"{gpu.index}: {gpu.model}" for gpu in self.inventory) or "none"
+            message = f"the GPUs {shown} of the class {wanted.model} are wanted, this node has {there}"
+            raise NodeFault("gpus", message, "Cards were taken out or changed places: measure on another node.")
         if len(fitting) < wanted.count:
             message = f"{wanted.count} GPUs of the class {wanted.model} are wanted, this node has {len(fitting)}"
             raise NodeFault("gpus", message, "Ask for fewer, or give it to a node that has so many.")
-        with contextlib.ExitStack() as locks:
-            yield self._awaited(fitting, wanted, locks, stop)
+        return tuple(gpu for gpu in fitting if gpu.index in wanted.indexes) if wanted.indexes else fitting
 
     @contextlib.contextmanager
     def again(self, indexes: Sequence[int], stop: Stop) -> Iterator[tuple[Gpu, ...]]:
@@ -84,13 +96,13 @@ class Gpus:
     ) -> tuple[Gpu, ...]:
         line = Line(self.folder)
         with line.alone():
-            ticket = line.draw(wanted.model)
+            ticket = line.draw(wanted.model, tuple(sorted(set(wanted.indexes))))
         try:
             held_since: float | None = None
             while True:
                 stop.check()
                 with line.alone():
-                    leased, foreign = self._tried(line, ticket, fitting, wanted.count, locks)
+                    leased, foreign = self._tried(line, ticket, fitting, len(ticket.indexes) or wanted.count, locks)
                 if leased:
                     return leased
                 now = time.monotonic()
@@ -106,10 +118,11 @@ class Gpus:
         self, line: Line, ticket: Ticket, fitting: tuple[Gpu, ...], count: int, locks: contextlib.ExitStack
     ) -> tuple[tuple[Gpu, ...], Foreign]:
         """The cards, when it is our turn and there are enough; else what will not do when all runs of ours are over."""
-        if not line.first(ticket):
+        ahead = line.ahead(ticket)
+        if ahead is None:
             return (), []
         with contextlib.ExitStack() as looking:
-            mine = {gpu: lock for gpu in fitting if (lock := line.lock(gpu.index)) is not None}
+            mine = {gpu: lock for gpu in fitting if gpu.index not in ahead and (lock := line.lock(gpu.index))}
             for lock in mine.values():
                 looking.enter_context(lock)
             uses = [(gpu, self.cards.use(gpu)) for gpu in mine]

@@ -17,22 +17,24 @@ from worker.errors import fault_of
 
 @dataclass(frozen=True)
 class Ticket:
-    """The lower the number, the earlier he came who waits for cards of this class."""
+    """The lower the number, the earlier he came who waits for cards of this class: for these, or, without indexes, for
+    any."""
 
     number: int
     model: str
     file: IO[str]
+    indexes: tuple[int, ...] = ()
 
     def let_by(self, yes: bool) -> None:
         """Whether those who came later may go first: nothing that they do keeps this one waiting."""
         self.file.seek(0)
         self.file.truncate()
-        self.file.write(_written(self.model, yes))
+        self.file.write(_written(self.model, self.indexes, yes))
         self.file.flush()
 
 
-def _written(model: str, lets_by: bool) -> str:
-    return f"{model} {'lets by' if lets_by else 'waits'}"
+def _written(model: str, indexes: tuple[int, ...], lets_by: bool) -> str:
+    return "lets by" if lets_by else f"{model} waits {' '.join(map(str, indexes))}"
 
 
 class Line:
@@ -56,32 +58,40 @@ class Line:
         """The card's, as long as the file is open; None when somebody has it."""
         return _locked(self._folder / f"gpu-{index}")
 
-    def draw(self, model: str) -> Ticket:
+    def draw(self, model: str, indexes: tuple[int, ...] = ()) -> Ticket:
         number = max(self._numbers(), default=0) + 1
         file = _locked(self._path(number))
         assert file is not None, "a ticket was drawn twice"
-        file.write(_written(model, False))
+        file.write(_written(model, indexes, False))
         file.flush()
-        return Ticket(number, model, file)
+        return Ticket(number, model, file, indexes)
 
     def give_back(self, ticket: Ticket) -> None:
         with contextlib.suppress(OSError):
             self._path(ticket.number).unlink()
         ticket.file.close()
 
-    def first(self, ticket: Ticket) -> bool:
-        """Whether nobody who came before still waits for the same cards."""
-        return not any(self._waits(number, ticket.model) for number in self._numbers() if number < ticket.number)
+    def ahead(self, ticket: Ticket) -> frozenset[int] | None:
+        """The cards that those wait for who came before; None when one of them waits for any of this class."""
+        found: set[int] = set()
+        for number in self._numbers():
+            told = self._told(number) if number < ticket.number else ""
+            model, _, indexes = told.partition(" waits ")
+            if told != "lets by" and model == ticket.model:
+                if not indexes:
+                    return None
+                found.update(map(int, indexes.split()))
+        return frozenset(found)
 
-    def _waits(self, number: int, model: str) -> bool:
+    def _told(self, number: int) -> str:
         path = self._path(number)
         file = _locked(path)
         if file is not None:
             # He who drew it is dead.
             path.unlink()
             file.close()
-            return False
-        return path.read_text() == _written(model, False)
+            return ""
+        return path.read_text()
 
     def _numbers(self) -> list[int]:
         return sorted(int(path.name.removeprefix("ticket-")) for path in self._folder.glob("ticket-*"))

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from worker.contract import Gpu, ProbeOrder
-from worker.gpus import Gpus, Watch, watching
+from worker.gpus import Gauge, Gpus, Watch, gauging, watching
 from worker.pipeline.runs import Site
 from worker.run.job import Job
 from worker.run.stop import Stop
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What was seen of leased cards during a run."""
+
+    watch: Watch
+    gauge: Gauge
 
 
 @dataclass(frozen=True)
@@ -26,17 +33,24 @@ class Lease:
         if not self.gpus:
             return {}
         free = min(gpu.memory_bytes - self.node.cards.use(gpu).memory_bytes for gpu in self.gpus)
-        found = {"gpus": ", ".join(f"{gpu.index}: {gpu.model}" for gpu in self.gpus), "gpu_free_bytes": str(free)}
+        found = {
+            "gpus": ", ".join(f"{gpu.index}: {gpu.model}" for gpu in self.gpus),
+            "gpu_indexes": ",".join(str(gpu.index) for gpu in self.gpus),
+            "gpu_free_bytes": str(free),
+        }
         return {**found, "driver": self.node.driver} if self.node.driver else found
 
-    def watching(self, job: Job) -> AbstractContextManager[Watch]:
+    @contextlib.contextmanager
+    def watching(self, job: Job) -> Iterator[Watched]:
         """During the run in `job`, whose folder is mounted in its sandbox, or else is its home."""
         marks = (f"/{job.root.parent.name}/{job.root.name}/{part}" for part in ("out", "work"))
-        return watching(self.node.cards, self.gpus, tuple(mark.encode() for mark in marks))
+        cards, gpus = self.node.cards, self.gpus
+        with watching(cards, gpus, tuple(mark.encode() for mark in marks)) as watch, gauging(cards, gpus) as gauge:
+            yield Watched(watch, gauge)
 
-    def held(self, watch: Watch) -> dict[str, str]:
+    def held(self, watched: Watched) -> dict[str, str]:
         """After a run: who has something in their memory, which is nothing of the run any more, or had it meanwhile."""
-        holder = "; ".join(filter(None, (self.node.held_by(self.gpus), watch.held())))
+        holder = "; ".join(filter(None, (self.node.held_by(self.gpus), watched.watch.held())))
         return {"gpu_held_by": holder} if holder else {}
 
 

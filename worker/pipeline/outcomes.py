@@ -16,12 +16,10 @@ from worker.observe.metric import number_of
 from worker.observe.told import told
 from worker.pipeline.logs import keep_log
 from worker.pipeline.replaced import replaced
-from worker.pipeline.runs import Run, Site
+from worker.pipeline.runs import SPEAKING, Run, Site
 from worker.run.job import Job, open_output
 
 RUN_LINES, BUILD_LINES = 20, 50
-#: The phases that the script or the check are.
-SPEAKING = ("script", "check")
 SAID_BYTES = 1024 * 1024
 #: Of a unit that was printed.
 UNIT = 30
@@ -100,7 +98,7 @@ def _told(line: str | None) -> contract.Told | None:
 def _began_to_speak(run: Run) -> float:
     """Seconds of the epoch, when the wheel was installed and the script or the server began."""
     assert run.inside is not None
-    starts = (phase.at_s for phase in run.inside.phases if phase.name in ("script", "start"))
+    starts = (phase.at_s for phase in run.inside.phases if phase.name in ("script", "start", "warmup"))
     return run.inside.began + next(starts, 0.0)
 
 

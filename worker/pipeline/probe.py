@@ -13,13 +13,16 @@ from worker.pipeline.leases import leased
 from worker.pipeline.runs import Site
 from worker.pipeline.trial import Trial, tried
 from worker.run.job import Job
+from worker.run.processors import pinned
 from worker.run.stop import Stop
 
 
 def probe(site: Site, order: ProbeOrder, stop: Stop) -> Outcome:
     """Errors: NodeFault, Stopped."""
     began, sandbox = time.time(), site.sandbox(order.sandbox)
-    site.secrets_of(order)  # before anything is done for a run that cannot have them
+    # Before anything is done for a run that cannot have them.
+    site.secrets_of(order)
+    pinned(order.limits.cpuset, order.limits.numa)
     with site.job(f"{order.probe}.{order.attempt}", sandbox) as job:
         try:
             wheel = _fetch(site, order, job, stop)

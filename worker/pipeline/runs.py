@@ -7,7 +7,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +18,27 @@ from worker.build.store import Store
 from worker.contract import BuildOrder, Phase, ProbeOrder
 from worker.errors import NodeFault, fault_of
 from worker.gpus import Gpus
+from worker.pipeline.beside import Beside, Running
 from worker.run import job as jobs
 from worker.run.bin import Bin
 from worker.run.job import Errand, InsideOutcome, Job
 from worker.run.logs import KeptLog, assemble
+from worker.run.processors import pinned
 from worker.run.sandbox import Left, Ran, Sandbox
 from worker.run.secrets import picked
 from worker.run.stop import OVERDUE, Stop
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+#: The phases that the script or the check are.
+SPEAKING = ("script", "check")
 
 
 #: Lets people watch the log of a job for an order (its kind, id and attempt), of so many bytes at most, meanwhile.
 Shown = Callable[[tuple[str, str, int], Job, int], contextlib.AbstractContextManager[None]]
+
+
+def not_shown(key: tuple[str, str, int], job: Job, cap: int) -> contextlib.AbstractContextManager[None]:
+    return contextlib.nullcontext()
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,8 @@ class Site:
     files: tuple[Path, ...] = ()
     compiler_cache: str = "5G"
     secrets: Mapping[str, str | None] = field(default_factory=dict, repr=False)
-    shown: Shown = lambda key, job, cap: contextlib.nullcontext()
+    shown: Shown = not_shown
+    running: Running = field(default_factory=Running)
 
     def sandbox(self, wanted: contract.Sandbox) -> Sandbox:
         found = self.sandboxes.get(wanted.kind)
@@ -121,16 +130,20 @@ def shared_env(order: BuildOrder | ProbeOrder, but: tuple[str, ...] = ()) -> dic
 def execute(site: Site, job: Job, sandbox: Sandbox, task: Task, stop: Stop) -> Run:
     """Errors: NodeFault, Stopped."""
     stop.check()
-    with stop.apart() as own, _watchable(site, task.order, job):
+    with stop.apart() as own, _watchable(site, task.order, job), site.running.one() as beside:
         ran = sandbox.run(job, _errand(site, sandbox.place(job), task), own)
-    return _over(job, task, ran, own)
+    return _over(job, task, _with(ran, beside), own)
 
 
 def attach(site: Site, job: Job, sandbox: Sandbox, task: Task, left: Left, stop: Stop) -> Run:
     """The same for a run that has begun. Errors: NodeFault, Stopped."""
-    with stop.apart() as own, _watchable(site, task.order, job):
+    with stop.apart() as own, _watchable(site, task.order, job), site.running.one() as beside:
         ran = sandbox.attach(left, job, _errand(site, sandbox.place(job), task), own)
-    return _over(job, task, ran, own)
+    return _over(job, task, _with(ran, beside), own)
+
+
+def _with(ran: Ran, beside: Beside) -> Ran:
+    return replace(ran, facts={**ran.facts, "runs_beside": str(beside.most)})
 
 
 def _watchable(site: Site, order: BuildOrder | ProbeOrder, job: Job) -> contextlib.AbstractContextManager[None]:
@@ -170,6 +183,7 @@ def _errand(site: Site, place: str, task: Task) -> Errand:
         memory_bytes=limits.memory_bytes,
         shm_bytes=limits.shm_bytes,
         cpus=limits.cpus,
+        pinned=None if task.prepares else pinned(limits.cpuset, limits.numa),
         pids=limits.pids,
         env=env,
         labels={**task.labels, "attempt": str(order.attempt), "node": site.node},
@@ -215,6 +229,14 @@ class Run:
         fetched = shift + sum(phase.seconds or 0.0 for phase in self.inside.phases if phase.name == "unpack")
         run = [Phase(name=phase.name, at_s=shift + phase.at_s, seconds=phase.seconds or 0.0) for phase in rest]
         return (Phase(name="fetch", at_s=0.0, seconds=fetched), *run)
+
+    def counted(self) -> tuple[float, float]:
+        """Seconds of the epoch from which and to which the script, or the check, ran that counts; else the run."""
+        for phase in reversed(self.inside.phases if self.inside is not None else ()):
+            if self.inside is not None and phase.name in SPEAKING:
+                begin = self.inside.began + phase.at_s
+                return begin, begin + (phase.seconds or 0.0)
+        return self.began, self.began + self.seconds
 
     def fault(self) -> NodeFault:
         """The fault that was reported from inside."""

@@ -10,9 +10,10 @@ from worker.contract import Outcome, Phase, ProbeOrder, Reproduction
 from worker.errors import fault_of
 from worker.pipeline.environment import Supply, check_installer
 from worker.pipeline.kept import Kept, keep
-from worker.pipeline.leases import Lease
+from worker.pipeline.leases import Lease, Watched
 from worker.pipeline.outcomes import Wanted, facts_of, measured, outcome, packages_of, spoken
 from worker.pipeline.runs import Run, Site, Task, attach, execute
+from worker.run import machine
 from worker.run.job import Job
 from worker.run.sandbox import Left, Sandbox
 from worker.run.stop import Stop
@@ -46,9 +47,9 @@ def tried(trial: Trial, job: Job, stop: Stop) -> Outcome:
 
 def gone_on(trial: Trial, job: Job, kept: Kept, left: Left, stop: Stop) -> Outcome:
     """`left`: what its sandbox found of it. Errors: NodeFault, Stopped."""
-    with trial.lease.watching(job) as watch:
+    with trial.lease.watching(job) as watched:
         run = attach(trial.site, job, trial.sandbox, _task(trial, job, kept), left, stop)
-    found = _finished(trial, job, kept, run, trial.lease.held(watch))
+    found = _finished(trial, job, kept, run, watched)
     if kept.outcome is not None:
         return kept.outcome.model_copy(update={"control": found})
     return _controlled(trial, job, found, stop)
@@ -92,13 +93,13 @@ def _begun(trial: Trial, job: Job, before: Outcome | None, stop: Stop) -> Outcom
         before=trial.supply.phases if before is None else (),
         environment=trial.supply.key,
         gpus=trial.lease.gpus,
-        facts=trial.lease.facts(),
+        facts={**machine.facts(), **trial.lease.facts()},
         outcome=before,
     )
     keep(job, kept)
-    with trial.lease.watching(job) as watch:
+    with trial.lease.watching(job) as watched:
         run = execute(trial.site, job, trial.sandbox, _task(trial, job, kept), stop)
-    return _finished(trial, job, kept, run, trial.lease.held(watch))
+    return _finished(trial, job, kept, run, watched)
 
 
 def _reproduction(kept: Kept) -> Reproduction:
@@ -115,14 +116,16 @@ def _task(trial: Trial, job: Job, kept: Kept) -> Task:
         "check": reproduction.check,
         "failure": reproduction.failure,
         "metric": bool(order.metrics),
+        "warmup": order.warmup,
         **kept.work,
     }
     labels = {"kind": "probe", "bisection": order.bisection, "probe": order.probe, "job": job.root.name}
     return Task(order, work, labels, kept.began, environment=trial.supply.folder, gpus=kept.gpus)
 
 
-def _finished(trial: Trial, job: Job, kept: Kept, run: Run, held: dict[str, str]) -> Outcome:
-    """`held`: what is known of others on the leased cards. Errors: NodeFault."""
+def _finished(trial: Trial, job: Job, kept: Kept, run: Run, watched: Watched) -> Outcome:
+    """Errors: NodeFault."""
+    held = trial.lease.held(watched)  # at once, before anybody else can come
     order, reproduction = trial.order, _reproduction(kept)
     own = packages_of(job.inputs / kept.wheel) if kept.wheel else ()
     name = trial.name if kept.outcome is None else f"{trial.name}.control"
@@ -131,7 +134,7 @@ def _finished(trial: Trial, job: Job, kept: Kept, run: Run, held: dict[str, str]
     found = outcome(trial.site, run, Wanted(name, last, reproduction.failure, project=project))
     if found.ended_in == "install" and found.exit_status:
         check_installer(run)
-    facts = {**kept.facts, **facts_of(order), **held}
+    facts = {**kept.facts, **facts_of(order), **watched.gauge.facts(*run.counted()), **held}
     more = {
         "phases": _joined(found.phases, kept.before),
         "environment": {**found.environment, **facts},

@@ -1,4 +1,5 @@
-"""Limits on processes, memory and processors by control groups, where the worker may make them (as root, v1 and v2)."""
+"""Limits on processes, memory and processors by control groups, where the worker may make them (as root, v1 and v2),
+and the processors that a run is bound to."""
 
 from __future__ import annotations
 
@@ -7,16 +8,20 @@ import itertools
 import os
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
 
+from worker.run.processors import Pinned
+
 ROOT = Path("/sys/fs/cgroup")
 PREFIX = "firstbad-"
-CONTROLLERS = ("pids", "memory", "cpu")
+CONTROLLERS = ("pids", "memory", "cpu", "cpuset")
 #: Of a limit on processors: the time that it counts for, and the least of it that the kernel takes.
 PERIOD_US, LEAST_US = 100_000, 1000
+#: What memory may be used at all, in version 1 and 2.
+_MEMORY = ("cpuset.effective_mems", "cpuset.mems.effective")
 
 
 @dataclass(frozen=True)
@@ -24,11 +29,15 @@ class Group:
     """A folder for each controller (version 1), or the same folder for all (version 2)."""
 
     folders: dict[str, Path]
+    #: Whether it is bound to what was asked for: CPUs, and the memory of a NUMA node.
+    binds: bool = False
 
     @property
     def entries(self) -> list[str]:
-        """The files into which a process writes its id to join."""
-        return sorted({str(folder / "cgroup.procs") for folder in self.folders.values()})
+        """The files into which a process writes its id to join. Where each controller has a folder of its own, that of
+        CPUs is joined only to be bound: it takes the kernel some time."""
+        joined = {name: folder for name, folder in self.folders.items() if name != "cpuset" or self.binds}
+        return sorted({str(folder / "cgroup.procs") for folder in joined.values()})
 
     def limit(self, pids: int, memory_bytes: int | None, cpus: float | None) -> None:
         """Errors: OSError."""
@@ -63,6 +72,24 @@ class Group:
         if with_swap.exists() and most is not None:
             with_swap.write_text(str(most))
 
+    def bound(self, pinned: Pinned | None) -> Group:
+        """The same, bound; not bound to anything where that cannot be done."""
+        folder = self.folders.get("cpuset")
+        if folder is None:
+            return self
+        own = (folder / "cgroup.controllers").exists()  # version 2, in which all limits are of one folder
+        try:
+            if pinned is not None:
+                (folder / "cpuset.cpus").write_text(pinned.listed)
+                mems = str(pinned.memory) if pinned.memory is not None else _read(folder.parent / _MEMORY[own])
+                (folder / "cpuset.mems").write_text(mems)
+            elif own:
+                for name in ("cpuset.cpus", "cpuset.mems"):
+                    (folder / name).write_text("\n")
+        except OSError:
+            return self
+        return replace(self, binds=pinned is not None)
+
     def kills(self) -> int:
         """How many processes were killed for memory in it so far."""
         folder = self.folders.get("memory")
@@ -84,7 +111,8 @@ class Group:
             psutil.wait_procs(left, timeout=1.0)
 
     def _pids(self) -> set[int]:
-        return {int(pid) for entry in self.entries for pid in _read(Path(entry)).split()}
+        entries = {folder / "cgroup.procs" for folder in self.folders.values()}
+        return {int(pid) for entry in entries for pid in _read(entry).split()}
 
     def remove(self) -> None:
         for folder in set(self.folders.values()):
@@ -106,12 +134,15 @@ class Groups:
         self._numbers = itertools.count(1)
 
     @contextlib.contextmanager
-    def one(self, pids: int, memory_bytes: int | None, cpus: float | None) -> Iterator[Group | None]:
+    def one(
+        self, pids: int, memory_bytes: int | None, cpus: float | None, pinned: Pinned | None = None
+    ) -> Iterator[Group | None]:
         """A group for one run, that nothing else is in; None where none can be made."""
         group = self._take()
         try:
             if group is not None:
                 group.limit(pids, memory_bytes, cpus)
+                group = group.bound(pinned)
         except OSError:
             group = None
         try:

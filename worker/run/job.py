@@ -23,6 +23,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from worker import contract
 from worker.errors import NodeFault, fault_of
+from worker.run.processors import Pinned
 from worker.run.secrets import forms
 
 INSIDE = Path(__file__).with_name("inside")
@@ -65,6 +66,8 @@ class Errand:
     memory_bytes: int | None = None
     shm_bytes: int | None = None
     cpus: float | None = None
+    #: The CPUs that it is bound to.
+    pinned: Pinned | None = None
     pids: int = contract.PIDS
     #: Those that are leased for this run.
     gpus: tuple[contract.Gpu, ...] = ()
@@ -108,7 +111,7 @@ class InsideReplaced(BaseModel):
 
 
 #: What our own code inside tells as a fact. What else stands there is no fact: an image's Python can write anything.
-INSIDE_FACTS = frozenset({"port", "server_ended"})
+INSIDE_FACTS = frozenset({"port", "server_ended", "cpus_allowed"})
 
 
 def _known(facts: Any) -> Any:

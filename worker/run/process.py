@@ -24,6 +24,7 @@ from worker.run import job as jobs
 from worker.run.bubblewrap import Bubblewrap
 from worker.run.fallback import Plain, Unshare
 from worker.run.job import Errand, Job
+from worker.run.processors import bound
 from worker.run.sandbox import GRACE_S, PLACE, Left, Ran, base_env
 from worker.run.stop import Stop
 from worker.run.view import View, interpreter, uv
@@ -178,11 +179,12 @@ class ProcessSandbox:
 
     def _run(self, job: Job, errand: Errand, stop: Stop) -> Ran:
         command = self._prepared(job, errand, self.isolation, self.uid)
-        with self._groups.one(errand.pids, errand.memory_bytes, errand.cpus) as group:
+        with self._groups.one(errand.pids, errand.memory_bytes, errand.cpus, errand.pinned) as group:
             before = group.kills() if group is not None else 0
             status = _execute(_joined(command, group), job, stop, self.isolation)
             killed = group is not None and group.kills() > before
-        return Ran(status, killed, self._facts(network=errand.online, gpus=any(gpu.uuid for gpu in errand.gpus)))
+        facts = self._facts(network=errand.online, gpus=any(gpu.uuid for gpu in errand.gpus))
+        return Ran(status, killed, {**facts, **bound(errand.pinned, memory=group is not None and group.binds)})
 
     def _prepared(self, job: Job, errand: Errand, isolation: Isolation, uid: int | None) -> list[str]:
         """The command, after all that it needs was written into the job."""
@@ -198,6 +200,7 @@ class ProcessSandbox:
             # worker's end by the end of its standard input.
             "watch_parent": True,
             "pids": None if "pids" in self._groups.parents else errand.pids,
+            "affinity": sorted(errand.pinned.cpus) if errand.pinned is not None else None,
             "env": _env(errand, isolation, place),
         }
         jobs.fill(job, order)

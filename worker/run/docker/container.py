@@ -44,6 +44,10 @@ def settings(errand: Errand, image: str, user: tuple[int, int], labels: dict[str
     if errand.cpus is not None:
         # The engine refuses more than there are.
         made.update(nano_cpus=int(min(errand.cpus, os.cpu_count() or errand.cpus) * 1e9))
+    if errand.pinned is not None:
+        made.update(cpuset_cpus=errand.pinned.listed)
+        if errand.pinned.memory is not None:
+            made.update(cpuset_mems=str(errand.pinned.memory))
     return made
 
 

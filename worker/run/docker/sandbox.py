@@ -25,6 +25,7 @@ from worker.run.docker import images, networks
 from worker.run.docker.container import LABEL
 from worker.run.docker.engine import LOOK, faults, kill, remove
 from worker.run.job import Errand, Job
+from worker.run.processors import bound
 from worker.run.sandbox import GRACE_S, PLACE, Left, Ran, base_env
 from worker.run.stop import Stop
 from worker.run.view import uv
@@ -97,8 +98,12 @@ class DockerSandbox:
         ):
             shielded = networks.shield(self._client, made, errand.network)
             made.start()
-            facts = {**self.facts(), **_isolation(metadata=shielded), **images.named(errand.image or "", image.attrs)}
+            facts = self._of_run(errand, image, shielded)
             return _watched(made, errand.timeout_s + GRACE_S, stop, facts)
+
+    def _of_run(self, errand: Errand, image: Any, shielded: bool) -> dict[str, str]:
+        named = images.named(errand.image or "", image.attrs)
+        return {**self.facts(), **_isolation(metadata=shielded), **named, **bound(errand.pinned, memory=True)}
 
     @contextlib.contextmanager
     def _made(self, job: Job, errand: Errand, image: Any) -> Iterator[Any]:
@@ -181,8 +186,7 @@ class DockerSandbox:
                     made.reload()
                 image = self._client.images.get(made.attrs["Image"])
                 shielded = errand.network == "none" or networks.NOWHERE in made.attrs["NetworkSettings"]["Networks"]
-                named = images.named(errand.image or "", image.attrs)
-                facts = {**self.facts(), **_isolation(metadata=shielded), **named}
+                facts = self._of_run(errand, image, shielded)
                 rest = errand.timeout_s + GRACE_S - _age_s(made.attrs["State"]["StartedAt"])
                 with stop.within(max(rest, 0.0) if made.status == "running" else GRACE_S):
                     return _watched(made, max(rest, 0.0) + GRACE_S, stop, facts)

@@ -1,4 +1,4 @@
-# ruff: noqa: PTH101, PTH105, PTH108, PTH110, PTH112, PTH118, PTH119, PTH120, PTH123, PTH208 (see __init__)
+# ruff: noqa: B905, UP031, PTH101, PTH105, PTH108, PTH110, PTH112, PTH118, PTH119, PTH120, PTH123, PTH208 (see __init__)
 """The order's phases, from unpacking to the script or the check, and the outcome."""
 
 from __future__ import annotations
@@ -82,8 +82,10 @@ class Phases:
         self.run.env.update(self.run.secrets)
         self.run.voice = Voice(MOST if self.order.get("metric") else 0)
         if self.order.get("script") is not None:
-            self.run.enter("script")
-            return self.run.call([*shell, os.path.join(self.inputs, "script.sh")], self.tree, self.run.voice)
+            from .warmup import warmed_up
+
+            argv = [*shell, os.path.join(self.inputs, "script.sh")]
+            return warmed_up(self.run, "script", lambda: self.run.call(argv, self.tree, self.run.voice))
         from .server import serve
 
         return serve(self.run, shell, self.tree)
@@ -119,6 +121,8 @@ def begin(order: dict[str, Any]) -> None:
     elif sys.platform == "linux":
         # Who became another user cannot be traced by that user; who did not must say so.
         control(PR_SET_DUMPABLE, 0)
+    if order.get("affinity"):
+        os.sched_setaffinity(0, order["affinity"])
     if os.getpid() != 1 and sys.platform == "linux":
         control(PR_SET_CHILD_SUBREAPER, 1)
     if order.get("pids"):
@@ -128,6 +132,17 @@ def begin(order: dict[str, Any]) -> None:
         pids = order["pids"] if most == resource.RLIM_INFINITY else min(order["pids"], most)
         resource.setrlimit(resource.RLIMIT_NPROC, (pids, pids))
     os.umask(0o022)
+
+
+def allowed() -> dict[str, str]:
+    """The CPUs that it has, and all that it starts."""
+    if not hasattr(os, "sched_getaffinity"):
+        return {}
+    cpus = sorted(os.sched_getaffinity(0))
+    starts = [cpu for cpu in cpus if cpu - 1 not in cpus]
+    ends = [cpu for cpu in cpus if cpu + 1 not in cpus]
+    parts = ("%d" % first if first == last else "%d-%d" % (first, last) for first, last in zip(starts, ends))
+    return {"cpus_allowed": ",".join(parts)[:500]}
 
 
 def control(option: int, value: int) -> None:
@@ -240,8 +255,10 @@ def told(run: Run, out: str) -> str | None:
 
 def finish(run: Run, facts: dict[str, Any], out: str, reserved: int) -> None:
     """Ends the log and writes the outcome, whole or not at all."""
+    from .warmup import ended_in
+
     run.leave()
-    phase = run.phase
+    phase = ended_in(run)
     run.drain()
     # A folder in the log's place is the reproduction's doing.
     if run.log.broken is not None and run.log.broken.errno in DISK and facts["fault"] is None:
@@ -268,6 +285,7 @@ def main(root: str) -> None:
     facts: dict[str, Any] = {"exit_status": None, "signal": None, "timed_out": False, "fault": None}
     reserved = reserve(out)
     run = Run(order, out, secrets, hidden)
+    run.facts.update(allowed())
     try:
         facts["exit_status"], facts["signal"] = Phases(root, run, reserved).perform()
     except TimedOut:

@@ -8,6 +8,7 @@ import select
 import time
 
 from .processes import Fault, TimedOut, kill, split
+from .warmup import warmed_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ def serve(run: Run, shell: list[str], cwd: str) -> Status:
     run.ready = True
     status: Status = (None, None)
     if run.order.get("check"):
-        run.enter("check")
-        status = check(run, [*shell, "-c", run.order["check"]], cwd, server)
+        argv = [*shell, "-c", run.order["check"]]
+        status = warmed_up(run, "check", lambda: check(run, argv, cwd, server))
         if server in run.status:
             run.facts["server_ended"] = "exit status %s, signal %s" % split(run.status[server])
     run.leave()
