@@ -111,7 +111,8 @@ def _env(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _resources(form: ResourcesForm, named: Resources) -> Resources:
-    """Key by key. Without GPUs it does not matter which ones the recipe wants."""
+    """Key by key. Without GPUs it does not matter which ones the recipe wants; a request that names CPUs in one way is
+    not held to the recipe's other way."""
     gpus = form.gpus if form.gpus is not None else named.gpus
     return Resources(
         gpus=gpus,
@@ -120,6 +121,8 @@ def _resources(form: ResourcesForm, named: Resources) -> Resources:
         memory_bytes=_bytes(form.memory, named.memory_bytes, "resources.memory"),
         cpus=form.cpus if form.cpus is not None else named.cpus,
         pids=form.pids if form.pids is not None else named.pids,
+        cpuset=checks.given(form.cpuset, named.cpuset if form.numa is None else None, "resources.cpuset"),
+        numa=form.numa if form.numa is not None or form.cpuset is not None else named.numa,
     )
 
 

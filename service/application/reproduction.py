@@ -1,34 +1,20 @@
-"""How a user sees the failure, and what is asked of it besides: a control that must pass, a number that got worse."""
+"""How a user sees the failure, and the control that must pass."""
 
 from __future__ import annotations
 
-import operator
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heapreplace
-from typing import Any
-
-import re2
-from jsonpath_ng import Fields, Index, JSONPath, Root
-from jsonpath_ng.ext.arithmetic import Operation
-from jsonpath_ng.ext.filter import Expression
-from jsonpath_ng.ext.parser import parse as parse_json_path
 
 from service.application import checks
 from service.application.ports import Policy
-from service.application.submission import ControlForm, MetricForm, ServeForm, Submission
+from service.application.submission import ControlForm, ServeForm, Submission
 from service.domain.bisection import FailureIn, Reproduction, Serve
 from service.domain.errors import BadRequest, TooLarge
-from service.domain.metric import Better, Metric
 from service.domain.recipe import Recipe
 
-LONGEST_PATTERN = 1000
 MOST_REPLACED = 50
-#: What workers refuse: filters that run Python's regular expressions, which may take for ever.
-_ENDLESS = re.compile(r"=~|\bsub\(|\bsplit\(")
-_AGAIN = ("Parent", "Union", "_Union")
 
 
 def reproduction(submission: Submission, policy: Policy, failure_in: FailureIn, recipe: Recipe) -> Reproduction:
@@ -58,8 +44,9 @@ def _one_of(script: str | None, serve: ServeForm | None, check: str | None, insi
 
 
 def _only_a_build(submission: Submission, recipe: Recipe) -> None:
-    for name in ("script", "serve", "check", "control", "metric"):
-        if getattr(submission, name) is not None:
+    given = {name: getattr(submission, name) is not None for name in ("script", "serve", "check", "control")}
+    for name, is_given in {**given, "metric": bool(submission.metrics)}.items():
+        if is_given:
             raise BadRequest(
                 f"{name} is given, but with failure_in: build nothing is run: the build itself is the reproduction",
                 field=name,
@@ -200,97 +187,3 @@ def _size(text: str) -> int:
 def _bad_replace(what: str, value: str) -> BadRequest:
     advice = "write replace: {text of the reproduction: what the control has in its place}; --dry-run shows the text"
     return BadRequest(f"control.replace: {what}", value=value, field="control.replace", advice=advice)
-
-
-def metric(form: MetricForm | None, submission: Submission) -> Metric | None:
-    """Errors: BadRequest, also for a key that a number leaves without a meaning."""
-    if form is None:
-        return None
-    if (form.pattern is None) == (form.json is None):
-        advice = "give pattern: with a regular expression, or json: with a JSONPath"
-        raise BadRequest("metric: exactly one of pattern and json is needed", field="metric", advice=advice)
-    _alone(submission)
-    return Metric(
-        better=checks.enum(Better, form.better, "metric.better") or Better.HIGHER,
-        pattern=_pattern(form.pattern) if form.pattern is not None else None,
-        json_path=_json_path(form.json) if form.json is not None else None,
-    )
-
-
-def _alone(submission: Submission) -> None:
-    beside = {
-        "flaky": (submission.flaky, "a number is measured again until it is sure enough by itself"),
-        "hang": (submission.hang == "bad", "a run that gives no number is a skip"),
-        "failure": (submission.failure is not None, "the number decides, and not what is printed"),
-        "control": (submission.control is not None, "the number decides, and no failure that a control could share"),
-    }
-    for name, (is_given, why) in beside.items():
-        if is_given:
-            what = f"{name} is given beside metric: {why}"
-            raise BadRequest(what, field=name, advice=f"leave {name} out, or leave metric out")
-
-
-def _pattern(written: str) -> str:
-    checks.text(written, "metric.pattern")
-    if len(written) > LONGEST_PATTERN:
-        raise _bad_pattern(f"has more than {LONGEST_PATTERN} characters", written)
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        groups = re2.compile(written.encode(), options).groups
-    except re2.error as error:
-        what = f"is no regular expression that RE2 takes: {error.args[0].decode()}"
-        raise _bad_pattern(what, written) from None
-    if groups > 1:
-        raise _bad_pattern(f"has {groups} groups", written)
-    return written
-
-
-def _bad_pattern(what: str, written: str) -> BadRequest:
-    advice = "put one group around the number: 'throughput: +([0-9.]+)'; (?:…) is no group, and nothing may look around"
-    return BadRequest(f"metric.pattern: {written[:80]!r} {what}", value=written, field="metric.pattern", advice=advice)
-
-
-def _json_path(written: str) -> str:
-    checks.text(written, "metric.json")
-    wrong = _wrong_json_path(written)
-    if wrong:
-        what = f"metric.json: {written[:80]!r} cannot be used as a JSONPath: {wrong}"
-        raise BadRequest(what, value=written, field="metric.json", advice="write it like $.results[0].throughput")
-    return written
-
-
-def _wrong_json_path(written: str) -> str:
-    """By the rules that workers keep to, which would refuse it only when its first run is over."""
-    if len(written) > LONGEST_PATTERN:
-        return f"it has more than {LONGEST_PATTERN} characters"
-    if written.count("..") > 1:
-        return "it has .. more than once, which may take for ever"
-    if _ENDLESS.search(written):
-        return "it has =~, sub or split, whose regular expressions may take for ever"
-    try:
-        dear = _dear(parse_json_path(written))
-    except Exception as error:  # noqa: BLE001 the library raises what it comes to, which is the request's fault
-        return str(error)[:200] or type(error).__name__
-    why = "it has a product, `parent`, |, $ or + behind something, or two indices: it may find more than memory holds"
-    return why if dear else ""
-
-
-def _dear(part: Any, first: bool = True) -> bool:
-    """Whether what it finds may be more than the document holds: things that are found again and again, and products
-    and sums of sums, of which a text may be larger than memory. `first`: it is asked once, and not of each match."""
-    if isinstance(part, list | tuple):
-        return any(_dear(each, False) for each in part)
-    again = isinstance(part, Operation) and part.op is operator.mul or type(part).__name__ in _AGAIN
-    if again or (isinstance(part, Root | Operation) and not first):
-        return True
-    if isinstance(part, Index) and len(part.indices) > 1 or isinstance(part, Fields) and _twice(part.fields):
-        return True
-    if not isinstance(part, JSONPath | Expression):
-        return False
-    once = {"left": first, "right": first and isinstance(part, Operation), "value": True}
-    return any(_dear(each, once.get(name, False)) for name, each in vars(part).items())
-
-
-def _twice(names: tuple[str, ...]) -> bool:
-    return len(set(names)) < len(names)

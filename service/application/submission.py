@@ -28,10 +28,34 @@ class ControlForm:
 
 
 @dataclass(frozen=True)
+class CsvForm:
+    column: str
+    where: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class MetricForm:
-    better: str
+    """`at`: what its part of the request is called, as in "metric.1" when it is one of several."""
+
+    better: str | None = None
     pattern: str | None = None
     json: str | None = None
+    csv: CsvForm | None = None
+    reader: str | None = None
+    name: str | None = None
+    unit: str | None = None
+    unit_path: str | None = None
+    threshold: str | None = None
+    aggregate: str | None = None
+    decides: bool = False
+    at: str = "metric"
+
+
+@dataclass(frozen=True)
+class MeasuringForm:
+    warmup: int | None = None
+    runs: int | None = None
+    recheck: int | None = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +66,8 @@ class ResourcesForm:
     memory: str | float | None = None
     cpus: float | None = None
     pids: int | None = None
+    cpuset: str | None = None
+    numa: int | None = None
 
 
 @dataclass(frozen=True)
@@ -76,7 +102,8 @@ class Submission:
     failure_in: str | None = None
     control: ControlForm | None = None
     other_failures: str | None = None
-    metric: MetricForm | None = None
+    metrics: tuple[MetricForm, ...] = ()
+    measuring: MeasuringForm | None = None
     resources: ResourcesForm = field(default_factory=ResourcesForm)
     secrets: tuple[str, ...] = ()
     model_cache: str | None = None

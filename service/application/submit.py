@@ -5,18 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from service.application import checks, merged, pasted, reproduction
+from service.application import checks, merged, metrics, pasted, reproduction
 from service.application.merged import DEFAULT_RECIPE
 from service.application.ports import Policy
-from service.application.submission import ControlForm, MetricForm, ResourcesForm, ServeForm, Submission
+from service.application.submission import (
+    ControlForm,
+    CsvForm,
+    MeasuringForm,
+    MetricForm,
+    ResourcesForm,
+    ServeForm,
+    Submission,
+)
 from service.domain.bisection import FailureIn, OtherFailures, Reproduction, Request
 from service.domain.errors import BadRequest
+from service.domain.readers import Reader
 from service.domain.recipe import BRIDGE, NO_NETWORK, Recipe, SandboxKind
 from service.domain.servers import Server
 
 __all__ = [
     "DEFAULT_RECIPE",
     "ControlForm",
+    "CsvForm",
+    "MeasuringForm",
     "MetricForm",
     "ResourcesForm",
     "ServeForm",
@@ -26,9 +37,16 @@ __all__ = [
 
 
 def complete(
-    submission: Submission, recipes: Mapping[str, Recipe], policy: Policy, servers: Sequence[Server] = ()
+    submission: Submission,
+    recipes: Mapping[str, Recipe],
+    policy: Policy,
+    servers: Sequence[Server] = (),
+    readers: Sequence[Reader] = (),
 ) -> Request:
-    """`servers`: those that are known in a pasted script. Errors: BadRequest, TooLarge; each names the field."""
+    """`servers`: those that are known in a pasted script; `readers`: of numbers.
+
+    Errors: BadRequest, TooLarge; each names the field.
+    """
     failure_in = checks.enum(FailureIn, submission.failure_in, "failure_in") or FailureIn.RUN
     recipe = merged.recipe(submission, recipes, policy)
     sandbox = _sandbox(submission, recipe, policy)
@@ -37,6 +55,7 @@ def complete(
     written = reproduction.reproduction(submission, policy, failure_in, recipe)
     made, notes = _unpasted(written, submission, recipe, repo, servers)
     control = reproduction.control(submission.control, made, policy)
+    measured = metrics.metrics(submission, readers)
     return Request(
         repo=repo,
         good=_refs(submission.good),
@@ -52,7 +71,9 @@ def complete(
         failure_in=failure_in,
         control=_unpasted(control, submission, recipe, repo, servers)[0] if control is not None else None,
         other_failures=checks.enum(OtherFailures, submission.other_failures, "other_failures") or OtherFailures.SKIP,
-        metric=reproduction.metric(submission.metric, submission),
+        metric=measured[0] if measured else None,
+        other_metrics=measured[1:],
+        measuring=metrics.measuring(submission, served=made.serve is not None),
         notes=notes,
     )
 
@@ -114,6 +135,6 @@ def _width(submission: Submission, policy: Policy) -> int:
             f"width {width} is not between 1 and {policy.width}",
             value=str(width),
             field="width",
-            advice="it is the number of probes in flight at once",
+            advice="it is the number of probes in flight at once; with a metric, of benches that are measured on",
         )
     return width

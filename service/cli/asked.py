@@ -8,9 +8,11 @@ from rich.console import Console
 from rich.text import Text
 
 from service.cli import screen
+from service.domain import threshold
 from service.domain.duration import spoken
+from service.domain.metric import Threshold
 from service.domain.size import told
-from service.doors.api.views import MetricView, ReproductionView, RequestView, ServeView
+from service.doors.api.views import MeasuringView, MetricView, ReproductionView, RequestView, ServeView
 
 
 def show(out: Console, request: RequestView) -> None:
@@ -33,7 +35,11 @@ def _rows(request: RequestView) -> Iterator[tuple[str, str]]:
     if request.failure:
         yield "failure", f"only what prints {request.failure!r}; another one is {_another(request)}"
     if request.metric is not None:
-        yield "metric", _metric(request.metric)
+        yield "metric", "; ".join(_metric(request.metric))
+    for metric in request.other_metrics:
+        yield "beside it", "; ".join(_metric(metric))
+    if request.measuring is not None:
+        yield "measured", ", ".join(_measuring(request.measuring))
     if request.control is not None:
         yield from _control(request.control)
     if request.env:
@@ -59,9 +65,38 @@ def _control(control: ReproductionView) -> Iterator[tuple[str, str]]:
     yield from _reproduction(control.script, control.serve, control.check, "control ")
 
 
-def _metric(metric: MetricView) -> str:
-    found = f"what {metric.pattern!r} finds" if metric.pattern is not None else f"what stands at {metric.json_path}"
-    return f"{found}; {metric.better} is better"
+def _metric(metric: MetricView) -> Iterator[str]:
+    name = f"{metric.name}: " if metric.name != "metric" else ""
+    yield f"{metric.name} of {metric.reader}" if metric.reader else f"{name}{_found(metric)}"
+    yield f"{metric.better} is better"
+    if metric.unit:
+        yield f"in {metric.unit}"
+    least = metric.threshold
+    if least is None:
+        yield "it is worse where it can be told apart"
+    else:
+        shown = threshold.told(Threshold(least.value, least.relative), metric.unit)
+        yield f"it is worse from {shown} on"
+    if metric.aggregate is not None:
+        yield f"of several in a run the {metric.aggregate}"
+
+
+def _found(metric: MetricView) -> str:
+    if metric.pattern is not None:
+        return f"what {metric.pattern!r} finds"
+    if metric.csv is None:
+        return f"what stands at {metric.json_path}"
+    rows = " and ".join(f"{column} is {value!r}" for column, value in metric.csv.where.items())
+    return f"the column {metric.csv.name!r}{f' where {rows}' if rows else ''}"
+
+
+def _measuring(measuring: MeasuringView) -> Iterator[str]:
+    yield f"{screen.count(measuring.warmup, 'warm-up run')} before each run" if measuring.warmup else "no warm-up runs"
+    yield f"at most {screen.count(measuring.runs, 'run')} of each end"
+    if measuring.recheck:
+        yield f"an end again after {screen.count(measuring.recheck, 'measured commit')}"
+    else:
+        yield "no end again"
 
 
 def _another(request: RequestView) -> str:
@@ -82,6 +117,10 @@ def _sandbox(request: RequestView) -> Iterator[str]:
         for number, what in ((wanted.cpus, "CPUs"), (wanted.pids, "processes")):
             if number is not None:
                 yield f"{number:g} {what}"
+        if wanted.cpuset is not None:
+            yield f"on the CPUs {wanted.cpuset}"
+        if wanted.numa is not None:
+            yield f"on the node of memory {wanted.numa} and its CPUs"
     if request.model_cache != "none":
         yield f"models {request.model_cache}"
 

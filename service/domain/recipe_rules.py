@@ -21,6 +21,9 @@ MOST_FIXUPS = 100
 MOST_CONSTRAINTS = 5000
 MOST_SECRETS = 50
 MOST_GPUS, MOST_CPUS, MOST_PIDS = 64, 4096.0, 65536
+#: The highest numbers of a CPU and of a node of memory.
+LAST_CPU, LAST_NUMA = 8191, 1023
+LONGEST_CPUSET = 200
 LONGEST_GPU = 200
 #: A container engine takes no less.
 LEAST_MEMORY = 6 << 20
@@ -33,6 +36,7 @@ _RANGE = re.compile(rf"{_REF}(?<!\.)\.\.(?!\.){_REF}")
 _NETWORK = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 #: As variables that hold secrets are called; tokens are not, so that one in the place of its name is refused.
 _SECRET = re.compile(r"(?!AKIA)[A-Z][A-Z0-9_]{0,199}")
+_CPUS = re.compile(r"[0-9]{1,4}(?:-[0-9]{1,4})?")
 _DIFF = re.compile(r"^(?:diff --git |--- )", re.MULTILINE)
 
 
@@ -184,6 +188,37 @@ def _resources(recipe: Recipe) -> Iterator[Flaw]:
         what = f"resources.memory: {wanted.memory_bytes} bytes are too few to run in"
         yield Flaw(("resources", "memory"), what, str(wanted.memory_bytes), "write it like 64GiB, 6 MiB or more")
     yield from _gpu(wanted)
+    yield from _pinned(wanted)
+
+
+def _pinned(wanted: Resources) -> Iterator[Flaw]:
+    """A node of memory has CPUs of its own, so that the two could contradict each other."""
+    if wanted.numa is not None and not 0 <= wanted.numa <= LAST_NUMA:
+        what, value = f"resources.numa: {str(wanted.numa)[:40]} is no node of memory", str(wanted.numa)[:40]
+        yield Flaw(("resources", "numa"), what, value, f"it is a node's number as `lscpu` shows it, 0 to {LAST_NUMA}")
+    if wanted.cpuset is None:
+        return
+    where = ("resources", "cpuset")
+    if wanted.numa is not None:
+        what = "resources has both cpuset and numa, which may name different CPUs"
+        yield Flaw(where, what, wanted.cpuset, "leave one of them out: numa is all CPUs of a node, and its memory")
+    if wrong := _wrong_cpuset(wanted.cpuset):
+        what, advice = f"resources.cpuset: {wanted.cpuset[:80]!r} {wrong}", "write CPUs as `lscpu` numbers them: 0-3,8"
+        yield Flaw(where, what, wanted.cpuset, advice)
+
+
+def _wrong_cpuset(written: str) -> str:
+    if len(written) > LONGEST_CPUSET:
+        return f"has more than {LONGEST_CPUSET} characters"
+    for part in written.split(","):
+        if not _CPUS.fullmatch(part):
+            return f"holds {part[:40]!r}, which is no number of a CPU and no range of them"
+        first, _, last = part.partition("-")
+        if last and int(last) < int(first):
+            return f"holds {part!r}, a range that ends before it begins"
+        if int(last or first) > LAST_CPU:
+            return f"holds CPU {int(last or first)}, and there is none beyond {LAST_CPU}"
+    return ""
 
 
 def _gpu(wanted: Resources) -> Iterator[Flaw]:

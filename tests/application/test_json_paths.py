@@ -9,20 +9,23 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from service.application.reproduction import metric
+from service.application.metrics import metrics
 from service.application.submission import MetricForm
 from service.domain.errors import BadRequest
+from service.domain.metric import Aggregate, Better, Metric
 from tests.application.test_submit import PLAIN
-from worker.contract import Metric
 from worker.observe import number_of
 
 PRINTED = json.dumps({"v": 1.5, "a": {"v": 1.5}, "list": [{"v": 1.5, "name": "x"}]}).encode()
 
 
+def asked(path: str) -> Metric:
+    return Metric(Better.HIGHER, json_path=path, aggregate=Aggregate.LAST)
+
+
 def service_takes(path: str) -> bool:
-    form = MetricForm("higher", json=path)
     try:
-        metric(form, replace(PLAIN, metric=form))
+        metrics(replace(PLAIN, metrics=(MetricForm("higher", json=path),)), ())
     except BadRequest:
         return False
     return True
@@ -46,7 +49,7 @@ def service_takes(path: str) -> bool:
 )
 def test_what_both_take_finds_the_number(path: str) -> None:
     assert service_takes(path)
-    assert number_of(PRINTED, Metric(json_path=path, aggregate="last")).value is not None
+    assert number_of(PRINTED, asked(path)).value is not None
 
 
 @pytest.mark.parametrize(
@@ -72,7 +75,7 @@ def test_what_both_take_finds_the_number(path: str) -> None:
 )
 def test_what_one_refuses_the_other_refuses(path: str) -> None:
     assert not service_takes(path)
-    assert number_of(PRINTED, Metric(json_path=path, aggregate="last")).value is None
+    assert number_of(PRINTED, asked(path)).value is None
 
 
 PARTS = ["$", "@", ".", "..", "v", "a", "*", "[*]", "[0]", "[0,1]", "['v']", "['v','v']", "[?(@.v > 1)]", "(", ")", "|"]
@@ -83,5 +86,5 @@ PARTS += ["`parent`", "`this`", "`len`", "`sub(/a/, b)`", " + ", " * ", " / ", "
 @given(st.lists(st.sampled_from(PARTS), min_size=1, max_size=6).map("".join))
 def test_no_path_is_taken_by_one_and_refused_by_the_other(path: str) -> None:
     assume(path.strip())
-    problem = number_of(PRINTED, Metric(json_path=path)).problem
+    problem = number_of(PRINTED, asked(path)).problem
     assert service_takes(path) == ("is no JSONPath" not in problem and "may take for ever" not in problem), problem

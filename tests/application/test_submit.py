@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from service.adapters.recipes import load
 from service.application.ports import Policy
-from service.application.submit import ControlForm, MetricForm, ResourcesForm, ServeForm, Submission, complete
+from service.application.submit import ControlForm, ResourcesForm, ServeForm, Submission, complete
 from service.domain.bisection import FailureIn, OtherFailures, Reproduction
 from service.domain.duration import seconds, spoken
 from service.domain.errors import BadRequest, UserError
-from service.domain.metric import Better, Metric
 from service.domain.recipe import BRIDGE, NO_NETWORK, Deps, Fixup, ModelCache, Recipe, Resources, SandboxKind
 from service.domain.size import size, told
 
@@ -198,23 +197,6 @@ def test_a_server_without_a_sign_of_readiness_is_asked_for_its_health() -> None:
         ({"control": ControlForm(script="#" * (256 * 1024 + 1))}, "control.script", "262145 bytes"),
         ({"control": ControlForm(script="x"), "script": None, "failure_in": "build"}, "control", "nothing is run"),
         ({"other_failures": "ugly"}, "other_failures", "ugly"),
-        ({"metric": MetricForm("higher")}, "metric", "exactly one"),
-        ({"metric": MetricForm("higher", "a", "$.b")}, "metric", "exactly one"),
-        ({"metric": MetricForm("up", "a")}, "metric.better", "up"),
-        ({"metric": MetricForm("lower", "(a)(b)")}, "metric.pattern", "2 groups"),
-        ({"metric": MetricForm("lower", "a(")}, "metric.pattern", "no regular"),
-        ({"metric": MetricForm("lower", "(?<=a)[0-9]+")}, "metric.pattern", "no regular expression that RE2 takes"),
-        ({"metric": MetricForm("lower", "a" * 1001)}, "metric.pattern", "1000 characters"),
-        ({"metric": MetricForm("lower", "")}, "metric.pattern", "empty"),
-        ({"metric": MetricForm("lower", json="$[")}, "metric.json", "as a JSONPath"),
-        ({"metric": MetricForm("lower", json="$.a.`sub(/a/,b)`")}, "metric.json", "sub or split"),
-        ({"metric": MetricForm("lower", json="$.a" * 400)}, "metric.json", "1000 characters"),
-        ({"metric": MetricForm("lower", json="$..a..b")}, "metric.json", "more than once"),
-        ({"metric": MetricForm("lower", "a"), "hang": "bad"}, "hang", "beside metric"),
-        ({"metric": MetricForm("lower", "a"), "failure": "x"}, "failure", "beside metric"),
-        ({"metric": MetricForm("lower", "a"), "flaky": True}, "flaky", "beside metric"),
-        ({"metric": MetricForm("lower", "a"), "control": ControlForm(script="x")}, "control", "beside metric"),
-        ({"metric": MetricForm("lower", "a"), "script": None, "failure_in": "build"}, "metric", "nothing is run"),
         ({"resources": ResourcesForm(gpus=65)}, "resources.gpus", "65"),
         ({"resources": ResourcesForm(gpu="H100")}, "resources.gpu", "no GPUs"),
         ({"resources": ResourcesForm(gpus=1, gpu="(")}, "resources.gpu", "no regular"),
@@ -226,6 +208,14 @@ def test_a_server_without_a_sign_of_readiness_is_asked_for_its_health() -> None:
         ({"resources": ResourcesForm(memory="1MiB")}, "resources.memory", "too few"),
         ({"resources": ResourcesForm(cpus=float("nan"))}, "resources.cpus", "nan"),
         ({"resources": ResourcesForm(pids=3)}, "resources.pids", "3"),
+        ({"resources": ResourcesForm(cpuset="0-")}, "resources.cpuset", "'0-'"),
+        ({"resources": ResourcesForm(cpuset="0, 2")}, "resources.cpuset", "' 2'"),
+        ({"resources": ResourcesForm(cpuset="4-2")}, "resources.cpuset", "ends before it begins"),
+        ({"resources": ResourcesForm(cpuset="0-9000")}, "resources.cpuset", "CPU 9000"),
+        ({"resources": ResourcesForm(cpuset="1," * 100 + "1")}, "resources.cpuset", "200 characters"),
+        ({"resources": ResourcesForm(cpuset=" ")}, "resources.cpuset", "empty"),
+        ({"resources": ResourcesForm(numa=-1)}, "resources.numa", "-1"),
+        ({"resources": ResourcesForm(numa=0, cpuset="0")}, "resources.cpuset", "both cpuset and numa"),
         ({"secrets": ("OK", "B-D")}, "secrets.1", "no name of a variable"),
         ({"secrets": ("X",), "env": {"X": "1"}}, "secrets.0", "in env and in secrets"),
         ({"secrets": ("FIRSTBAD_X",)}, "secrets.0", "firstbad's own"),
@@ -277,15 +267,6 @@ def test_a_control_may_be_a_reproduction_of_its_own() -> None:
 def test_texts_are_replaced_all_at_once() -> None:
     control = done(replace(PLAIN, script="a b", control=ControlForm({"a": "b", "b": "c"}))).control
     assert control == Reproduction(script="b c")
-
-
-def test_a_metric_is_found_by_a_pattern_or_a_path() -> None:
-    by_pattern = MetricForm("higher", r"tok/s\): +([0-9.]+)")
-    assert done(replace(PLAIN, metric=by_pattern)).metric == Metric(Better.HIGHER, by_pattern.pattern)
-    assert done(replace(PLAIN, metric=MetricForm("lower", json="$.a[0].b"))).metric == Metric(
-        Better.LOWER, json_path="$.a[0].b"
-    )
-    assert done(replace(PLAIN, metric=MetricForm("lower", "[0-9]+"), hang="skip")).metric is not None
 
 
 def test_what_another_failure_means_is_a_skip_unless_said() -> None:

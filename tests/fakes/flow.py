@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from service.adapters import servers
+from service.adapters import readers, servers
 from service.application import follow as following
 from service.application import report as reports
 from service.application.curve import Curve
@@ -62,7 +62,7 @@ class FakeFlow:
     def draft(self, submission: Submission) -> Request:
         policy = Policy(frozenset(SandboxKind), SandboxKind.PROCESS)
         recipes = {name: Recipe(name) for name in ("python", "source")}
-        return complete(submission, recipes, policy, servers.load())
+        return complete(submission, recipes, policy, servers.load(), readers.load())
 
     def submit(self, submission: Submission, submitter: str) -> Bisection:
         request = self.draft(submission)

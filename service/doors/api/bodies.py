@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi.exceptions import RequestValidationError
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
-from service.application.submit import ControlForm, MetricForm, ResourcesForm, ServeForm, Submission
+from service.application.metrics import MOST_METRICS
+from service.application.submit import (
+    ControlForm,
+    CsvForm,
+    MeasuringForm,
+    MetricForm,
+    ResourcesForm,
+    ServeForm,
+    Submission,
+)
 from service.domain.bisection import FailureIn, OtherFailures
 from service.domain.recipe import Fixup, ModelCache, SandboxKind
 from service.domain.recipe_rules import MOST_FIXUPS, MOST_SECRETS
@@ -16,11 +26,24 @@ from service.doors.api.parts import (
     ControlBody,
     DepsBody,
     FixupBody,
+    MeasuringBody,
     MetricBody,
     ReadyBody,
     ResourcesBody,
     ServeBody,
 )
+
+
+def _listed(value: object) -> object:
+    return value if isinstance(value, list) else [value]
+
+
+#: A mapping alone is one metric.
+Metrics = Annotated[
+    list[MetricBody],
+    Field(min_length=1, max_length=MOST_METRICS),
+    BeforeValidator(_listed, json_schema_input_type=MetricBody | list[MetricBody]),
+]
 
 
 class SubmissionBody(Strict):
@@ -93,9 +116,12 @@ class SubmissionBody(Strict):
         None, description="What must pass where the reproduction fails, or that failure does not count."
     )
     other_failures: OtherFailures | None = Field(None, description="What a failure that is another one means.")
-    metric: MetricBody | None = Field(
-        None, description="A number that got worse, instead of a failure: the ends are measured until they differ."
+    metric: Metrics | None = Field(
+        None,
+        description="A number that got worse, instead of a failure: the ends are measured until they differ. Of "
+        "several the first decides, and the others are measured beside it.",
     )
+    measuring: MeasuringBody | None = Field(None, description="How often the number is measured.")
     resources: ResourcesBody | None = Field(None, description="What a run gets.")
     secrets: list[Text] = Field(
         [],
@@ -119,7 +145,9 @@ def submission(document: dict[str, Any]) -> Submission:
         body = SubmissionBody.model_validate(document)
     except ValidationError as error:
         errors = error.errors(include_url=False)
-        raise RequestValidationError([{**each, "loc": ("body", *each["loc"])} for each in errors]) from None
+        raise RequestValidationError(
+            [{**each, "loc": ("body", *_way(each["loc"], document))} for each in errors]
+        ) from None
     return Submission(
         good=tuple(body.good),
         bad=body.bad,
@@ -149,12 +177,30 @@ def submission(document: dict[str, Any]) -> Submission:
         failure_in=body.failure_in,
         control=_control(body.control),
         other_failures=body.other_failures,
-        metric=_metric(body.metric),
+        metrics=_metrics(body.metric or [], alone=not isinstance(document.get("metric"), list)),
+        measuring=_measuring(body.measuring),
         resources=_resources(body.resources),
         secrets=tuple(body.secrets),
         model_cache=body.model_cache,
         pasted=body.pasted,
     )
+
+
+def _way(way: tuple[str | int, ...], document: dict[str, Any]) -> tuple[str | int, ...]:
+    """As it was written: a metric alone is no list, and a column's name alone no mapping."""
+    written = document.get("metric")
+    if way[:1] != ("metric",):
+        return way
+    if not isinstance(written, list):
+        way = (way[0], *way[2:])
+    *outer, last = way
+    return tuple(outer) if last == "column" and isinstance(_at(document, outer), str) else way
+
+
+def _at(document: Any, way: Sequence[str | int]) -> object:
+    for part in way:
+        document = document[part]
+    return document
 
 
 def _tuple(listed: list[str] | None) -> tuple[str, ...] | None:
@@ -174,11 +220,31 @@ def _control(body: ControlBody | None) -> ControlForm | None:
     return ControlForm(body.replace, body.script, _serve(body.serve), body.check) if body is not None else None
 
 
-def _metric(body: MetricBody | None) -> MetricForm | None:
-    return MetricForm(body.better, body.pattern, body.json_path) if body is not None else None
+def _metrics(bodies: list[MetricBody], *, alone: bool) -> tuple[MetricForm, ...]:
+    return tuple(
+        MetricForm(
+            better=body.better,
+            pattern=body.pattern,
+            json=body.json_path,
+            csv=CsvForm(body.csv.column, body.csv.where) if body.csv is not None else None,
+            reader=body.reader,
+            name=body.name,
+            unit=body.unit,
+            unit_path=body.unit_path,
+            threshold=body.threshold,
+            aggregate=body.aggregate,
+            decides=body.decides,
+            at="metric" if alone else f"metric.{place}",
+        )
+        for place, body in enumerate(bodies)
+    )
+
+
+def _measuring(body: MeasuringBody | None) -> MeasuringForm | None:
+    return MeasuringForm(body.warmup, body.runs, body.recheck) if body is not None else None
 
 
 def _resources(body: ResourcesBody | None) -> ResourcesForm:
     if body is None:
         return ResourcesForm()
-    return ResourcesForm(body.gpus, body.gpu, body.shm, body.memory, body.cpus, body.pids)
+    return ResourcesForm(body.gpus, body.gpu, body.shm, body.memory, body.cpus, body.pids, body.cpuset, body.numa)

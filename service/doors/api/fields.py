@@ -41,6 +41,12 @@ Measure = Annotated[
     StringConstraints(min_length=1, max_length=40),
     BeforeValidator(_number_text, json_schema_input_type=str | float),
 ]
+#: CPUs; a single one may be a number.
+Cpus = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=200, strip_whitespace=True),
+    BeforeValidator(_number_text, json_schema_input_type=str | int),
+]
 Command = Annotated[str, StringConstraints(min_length=1), NoNul]
 Goods = Annotated[
     list[Ref], Field(min_length=1, max_length=20), BeforeValidator(_listed, json_schema_input_type=Ref | list[Ref])

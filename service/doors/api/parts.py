@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from service.domain.metric import Better
-from service.doors.api.fields import AsOf, Command, Line, Measure, Ref, Strict, Text
+from service.domain.metric import Aggregate, Better
+from service.doors.api.fields import AsOf, Command, Cpus, Line, Measure, Ref, Strict, Text
 
 
 class ReadyBody(Strict):
@@ -68,13 +68,30 @@ class ControlBody(Strict):
     check: Text | None = Field(None, description="As in the request.")
 
 
+def _column(value: object) -> object:
+    return {"column": value} if isinstance(value, str) else value
+
+
+class CsvBody(Strict):
+    """A number in the last CSV table that is printed; only `column`, when it is a name alone."""
+
+    column: Line = Field(description="The column's name.", examples=["avg_ts"])
+    where: dict[Annotated[str, Field(min_length=1)], Text] = Field(
+        {},
+        max_length=10,
+        description="Other columns, each with what it holds in the row.",
+        examples=[{"test": "tg128"}],
+    )
+
+
 class MetricBody(Strict):
-    """A number that got worse, in the output of the check, or of the script; one of `pattern` and `json`."""
+    """A number that got worse, in the output of the check, or of the script; one of `pattern`, `json`, `csv` and
+    `reader` finds it."""
 
     pattern: Text | None = Field(
         None,
-        description="Regular expression (RE2's) whose group is the number.",
-        examples=[r"Output token throughput \(tok/s\): +([0-9.]+)"],
+        description="Regular expression (RE2's) whose group is the number; or with groups `value` and `unit`.",
+        examples=[r"Output token throughput \((?P<unit>tok/s)\): +(?P<value>[0-9.]+)"],
     )
     json_path: Text | None = Field(
         None,
@@ -82,7 +99,44 @@ class MetricBody(Strict):
         description="JSONPath to the number in the last JSON document that is printed.",
         examples=["$.results[0].throughput"],
     )
-    better: Better = Field(description="Which way is good.")
+    csv: Annotated[CsvBody, BeforeValidator(_column, json_schema_input_type=str | CsvBody)] | None = Field(
+        None, description="Column of the last CSV table that is printed.", examples=["avg_ts"]
+    )
+    reader: Line | None = Field(
+        None, description="The tool whose output it is, of those that are known.", examples=["vllm bench serve"]
+    )
+    name: Line | None = Field(
+        None,
+        description="What it is called; with `reader`, which of the tool's numbers it is.",
+        examples=["output_throughput"],
+    )
+    better: Better | None = Field(None, description="Which way is good; a reader knows it of most of its numbers.")
+    unit: Line | None = Field(None, description="What the number is in, where that is not printed.", examples=["ms"])
+    unit_path: Text | None = Field(
+        None, description="JSONPath to the unit, beside `json`.", examples=["$.benchmarks[0].time_unit"]
+    )
+    threshold: Measure | None = Field(
+        None,
+        description="The least worsening that counts: auto is what can be told apart; else a share of the good end's "
+        "number, or a number in the metric's unit.",
+        examples=["auto", "5%", 0.5],
+    )
+    aggregate: Aggregate | None = Field(
+        None, description="What is made of several numbers of one run; without it several different ones are an error."
+    )
+    decides: bool = Field(False, description="Of several metrics, the one that decides; else it is the first.")
+
+
+class MeasuringBody(Strict):
+    """How often a number is measured."""
+
+    warmup: int | None = Field(
+        None, description="Runs of the check, or the script, before the one that counts.", examples=[1]
+    )
+    runs: int | None = Field(None, description="Runs of each end at most.", examples=[30])
+    recheck: int | None = Field(
+        None, description="After so many measured commits an end is measured again; 0 is never.", examples=[8]
+    )
 
 
 class ResourcesBody(Strict):
@@ -96,3 +150,5 @@ class ResourcesBody(Strict):
     memory: Measure | None = Field(None, description="Memory; more ends the run.", examples=["64GiB", 68719476736])
     cpus: float | None = Field(None, description="CPUs' worth of time.", examples=[8, 0.5])
     pids: int | None = Field(None, description="Processes and threads at once.", examples=[4096])
+    cpuset: Cpus | None = Field(None, description="The CPUs that it may use, and no others.", examples=["0-3,8"])
+    numa: int | None = Field(None, description="The node of memory that it is bound to, with its CPUs.", examples=[0])

@@ -40,6 +40,9 @@ _MAPPINGS: Mapping[str, str] = {
     "control": "control: {replace: {text: text}}",
     "control.replace": "replace: {text: text}",
     "metric": "metric: {pattern: …, better: higher}",
+    "metric.csv": "csv: avg_ts, or csv: {column: avg_ts, where: {test: tg128}}",
+    "metric.csv.where": "where: {column: value}",
+    "measuring": "measuring: {runs: 50}",
     "resources": "resources: {gpus: 4}",
 }
 #: What stands there may be a secret's value, where its name was meant.
@@ -163,8 +166,9 @@ def _field_error(error: Mapping[str, Any]) -> FieldError:
     if error["type"] == "string_pattern_mismatch":
         shown = _shown(error["input"])
         return FieldError(field=field, detail=f"{field}: {shown!r} cannot be one", value=shown, advice=_form(context))
-    if error["type"] in ("model_type", "dict_type") and field in _MAPPINGS:
-        shown, advice = _shown(error["input"]), f"write it as {_MAPPINGS[field]}"
+    kind = ".".join(part for part in where if not part.isdigit())
+    if error["type"] in ("model_type", "dict_type") and kind in _MAPPINGS:
+        shown, advice = _shown(error["input"]), f"write it as {_MAPPINGS[kind]}"
         return FieldError(field=field, detail=f"{field}: {shown!r} is no mapping", value=shown, advice=advice)
     return FieldError(field=field, detail=f"{field}: {said}", value=_shown(error.get("input")))
 

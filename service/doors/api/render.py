@@ -186,6 +186,8 @@ def request(asked: Request) -> views.RequestView:
         control=views.ReproductionView.model_validate(asked.control) if asked.control else None,
         other_failures=asked.other_failures,
         metric=views.MetricView.model_validate(asked.metric) if asked.metric else None,
+        other_metrics=tuple(views.MetricView.model_validate(metric) for metric in asked.other_metrics),
+        measuring=views.MeasuringView.model_validate(asked.measuring) if asked.metric else None,
         resources=views.ResourcesView.model_validate(recipe.resources),
         secrets=recipe.secrets,
         model_cache=recipe.model_cache,

@@ -5,11 +5,13 @@ from __future__ import annotations
 from service.doors.api.views.asked import (
     DepsView,
     FixupView,
+    MeasuringView,
     MetricView,
     ReproductionView,
     RequestView,
     ResourcesView,
     ServeView,
+    ThresholdView,
 )
 from service.doors.api.views.base import FieldError, Problem, Trouble, View
 from service.doors.api.views.curves import CurveView, IntervalView, PointView, RunView, SideView, StepView
@@ -71,6 +73,7 @@ __all__ = [
     "Health",
     "IntervalView",
     "LogView",
+    "MeasuringView",
     "MetricView",
     "NodeList",
     "NodeView",
@@ -94,6 +97,7 @@ __all__ = [
     "SignView",
     "SignatureView",
     "StepView",
+    "ThresholdView",
     "ToldView",
     "Trouble",
     "View",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from service.domain.bisection import FailureIn, OtherFailures
-from service.domain.metric import Better
+from service.domain.metric import Aggregate, Better
 from service.domain.recipe import ModelCache, SandboxKind
 from service.doors.api.views.base import View
 
@@ -24,10 +24,42 @@ class ReproductionView(View):
     check: str | None
 
 
+class ColumnView(View):
+    """Of the last CSV table that is printed, where the other columns hold these values."""
+
+    name: str
+    where: dict[str, str]
+
+
+class ThresholdView(View):
+    """`relative`: a share of the good end's number, else in the metric's unit."""
+
+    value: float
+    relative: bool
+
+
 class MetricView(View):
-    pattern: str | None
-    json_path: str | None
+    """How the number is found: by one of `pattern`, `json_path` and `csv`, also where a reader was named."""
+
+    name: str = "metric"
     better: Better
+    reader: str = Field(default="", description="The ready-made one that it came from; empty for none.")
+    pattern: str | None = None
+    json_path: str | None = None
+    csv: ColumnView | None = None
+    unit: str = Field(default="", description="Where none is printed.")
+    unit_path: str | None = None
+    threshold: ThresholdView | None = Field(default=None, description="Null: whatever can be told apart.")
+    aggregate: Aggregate | None = Field(default=None, description="Null: a run may print one number alone.")
+
+
+class MeasuringView(View):
+    """Runs of the check before the one that counts; runs of each end at most; after how many measured commits an end
+    is measured again, 0 being never."""
+
+    warmup: int
+    runs: int
+    recheck: int
 
 
 class ResourcesView(View):
@@ -39,6 +71,8 @@ class ResourcesView(View):
     memory_bytes: int | None
     cpus: float | None
     pids: int | None
+    cpuset: str | None = None
+    numa: int | None = None
 
 
 class DepsView(View):
@@ -83,7 +117,9 @@ class RequestView(View):
     failure_in: FailureIn
     control: ReproductionView | None = Field(default=None, description="Written out in full.")
     other_failures: OtherFailures = OtherFailures.SKIP
-    metric: MetricView | None = None
+    metric: MetricView | None = Field(default=None, description="The one that decides.")
+    other_metrics: tuple[MetricView, ...] = Field(default=(), description="Measured beside it.")
+    measuring: MeasuringView | None = Field(default=None, description="Null without a metric.")
     resources: ResourcesView | None = None
     secrets: tuple[str, ...] = Field(default=(), description="Names alone.")
     model_cache: ModelCache = ModelCache.NONE
