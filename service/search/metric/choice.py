@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-import numpy as np
-
-from service.search.conclusion import Found
-from service.search.graph import Range, mass_below
-from service.search.metric.location import belief, locate
+from service.search.conclusion import Searching
+from service.search.graph import Range
+from service.search.metric.location import locate
 from service.search.metric.samples import Question, Sample
+from service.search.metric.state import examine
+from service.search.metric.table import GOOD_END
+from service.search.metric.value import value
 
 
 def next_commit(
@@ -23,10 +24,7 @@ def next_commit(
 ) -> str | None:
     """None when nothing is left to ask. May be an end, and may be a commit that was measured already. `cost`: seconds
     that one run of a commit takes, its build with it where it has none yet."""
-    if isinstance(locate(range_, samples, question, skipped=skipped).conclusion, Found):
+    if not isinstance(locate(range_, samples, question, skipped=skipped).conclusion, Searching):
         return None
-    mass = mass_below(range_, belief(range_, samples))
-    value = mass * (1 - mass)
-    value[[index for sha in (*skipped, *in_flight) if (index := range_.find(sha)) is not None]] = -1.0
-    best = int(np.argmax(value))
-    return range_.shas[best] if value[best] > 0 else None
+    best = value(range_, examine(range_, samples, question), skipped, in_flight, cost).best
+    return range_.goods[0] if best == GOOD_END else range_.shas[best]
