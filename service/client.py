@@ -22,6 +22,7 @@ from service.doors.api.views import (
     BisectionView,
     BuildList,
     BuildView,
+    CurveView,
     EventList,
     NodeList,
     NodeView,
@@ -65,11 +66,12 @@ QUIET_S = 4.0
 
 @dataclass(frozen=True)
 class Progress:
-    """`quiet`: nothing has changed since the last one, for QUIET_S."""
+    """`quiet`: nothing has changed since the last one, for QUIET_S. `curve`: None where nothing is measured."""
 
     report: ReportView
     probes: tuple[ProbeView, ...]
     quiet: bool = False
+    curve: CurveView | None = None
 
 
 class Client:
@@ -129,6 +131,12 @@ class Client:
 
     def builds(self, id: str) -> tuple[BuildView, ...]:
         return self._view(BuildList, "GET", f"/bisections/{quote(id, safe='')}/builds").items
+
+    def curve(self, report: BisectionView) -> CurveView | None:
+        """What was measured; None where a failure is looked for and no number."""
+        if report.links.metric is None:
+            return None
+        return self._view(CurveView, "GET", f"/bisections/{quote(report.id, safe='')}/metric")
 
     def probe(self, id: str) -> ProbeView:
         return self._view(ProbeView, "GET", f"/probes/{quote(id, safe='')}")
@@ -227,7 +235,7 @@ class Client:
         """The report is never older than the probes, and at the end both are final."""
         probes = self.probes(id)
         report = self.bisection(id)
-        return Progress(report, probes if report.live else self.probes(id))
+        return Progress(report, probes if report.live else self.probes(id), curve=self.curve(report))
 
     def _view(self, view: type[V], method: str, path: str, **more: Any) -> V:
         try:

@@ -195,7 +195,7 @@ def show_one(
             more = {name: [tell.data(each) for each in items] for name, items in lists.items()}
             tell.as_program({**tell.data(report), **more})
         else:
-            show(screen.console(), report, client.url(report.links.self), tried, made)
+            show(screen.console(), report, client.url, tried, made, client.curve(report))
     raise typer.Exit(status.of(report.state))
 
 

@@ -11,18 +11,29 @@ from rich.table import Table
 from rich.text import Text
 
 from service.cli import screen
+from service.cli.plot import Plot
 from service.domain.duration import spoken
 from service.domain.evidence import Verdict
 from service.domain.lifecycle import BisectionState, BuildState
-from service.doors.api.views import BisectionView, BuildView, CommitView, ProbeView, ProofView, ReportView
+from service.doors.api.views import BisectionView, BuildView, CommitView, CurveView, ProbeView, ProofView, ReportView
 
 T = TypeVar("T")
 
 
 def show(
-    out: Console, report: ReportView, url: str, probes: Sequence[ProbeView] = (), builds: Sequence[BuildView] = ()
+    out: Console,
+    report: ReportView,
+    url: Callable[[str], str],
+    probes: Sequence[ProbeView] = (),
+    builds: Sequence[BuildView] = (),
+    curve: CurveView | None = None,
 ) -> None:
-    for part in (*_parts(report, url), *_section("Probes", probes, probe_table), *_section("Builds", builds, _builds)):
+    """`url`: of a link of the report."""
+    for part in (
+        *_parts(report, url, curve),
+        *_section("Probes", probes, probe_table),
+        *_section("Builds", builds, _builds),
+    ):
         screen.put(out, part)
 
 
@@ -93,12 +104,15 @@ def trouble_lines(view: BisectionView) -> list[str]:
     return [*screen.clean(problem.detail).splitlines(), *advice]
 
 
-def _parts(report: ReportView, url: str) -> Iterator[RenderableType]:
+def _parts(report: ReportView, url: Callable[[str], str], curve: CurveView | None) -> Iterator[RenderableType]:
     yield Text(screen.clean(report.headline), style=_style(report.state))
     if report.answer is not None and report.answer.commits:
         yield from _answer(report)
     elif report.problem is not None:
         yield _indented(Text("\n".join(trouble_lines(report))))
+    if curve is not None:
+        yield ""
+        yield Plot(curve)
     if report.evidence:
         yield ""
         yield Text("Evidence", style="bold")
@@ -153,7 +167,7 @@ def _evidence(report: ReportView) -> Table:
     return table
 
 
-def _facts(report: ReportView, url: str) -> Table:
+def _facts(report: ReportView, url: Callable[[str], str]) -> Table:
     grid = screen.pairs()
     grid.add_row("bisection", Text.assemble(report.id, "  ", screen.styled(report.state)))
     grid.add_row("repository", screen.clean(report.repo))
@@ -168,7 +182,9 @@ def _facts(report: ReportView, url: str) -> Table:
         grid.add_row("wheels", wheels)
     for note in report.notes:
         grid.add_row("note", screen.clean(note))
-    grid.add_row("json", url)
+    if report.links.page is not None:
+        grid.add_row("page", url(report.links.page))
+    grid.add_row("json", url(report.links.self))
     if report.evidence:
         grid.add_row("log", f"firstbad logs {_telling(report.evidence).id}")
     return grid

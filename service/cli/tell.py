@@ -56,7 +56,7 @@ def ended(report: ReportView, client: Client, as_json: bool) -> None:
     else:
         out = screen.console()
         out.print("")
-        show(out, report, client.url(report.links.self))
+        show(out, report, client.url, curve=client.curve(report))
     raise typer.Exit(status.of(report.state))
 
 

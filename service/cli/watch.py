@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from service.cli import screen
+from service.cli.plot import Plot
 from service.client import Progress
 from service.domain.bisection import Purpose
 from service.domain.lifecycle import LIVE_PROBES, BisectionState, ProbeState
@@ -22,6 +23,8 @@ from service.doors.api.views import ProbeView, ReportView
 
 BAR_WIDTH = 32
 NARROWEST_BAR = 6
+#: Lines of a terminal that the rows of a plot leave free, and how many rows it is worth.
+AROUND, FEWEST_ROWS = 14, 3
 
 
 @dataclass
@@ -91,6 +94,11 @@ class Below:
         yield Text("")
         yield line
         yield _in_flight(self.progress.probes)
+        curve = self.progress.curve
+        room = console.size.height - AROUND - sum(probe.state in LIVE_PROBES for probe in self.progress.probes)
+        if curve is not None and curve.points and room >= FEWEST_ROWS:
+            yield Text("")
+            yield Plot(curve, room)
 
 
 def follow(out: Console, changes: Iterator[Progress], told: Collection[str] = ()) -> ReportView:
