@@ -80,7 +80,8 @@ def _too_small(sides: _Sides, question: Question, alpha: float) -> Ends | None:
     found = evidence(sides.good, sides.bad - least).smaller
     if found < 1 / (WORSE * alpha):
         return None
-    return Ends("small", f"the bad end is worse by less than {_asked(question)}, {_doubt(found, "were it as much")}: {sides.shown}")
+    doubt = _doubt(found, "were it as much")
+    return Ends("small", f"the bad end is worse by less than {_asked(question)}, {doubt}: {sides.shown}")
 
 
 def _worse(sides: _Sides, question: Question, alpha: float) -> Ends | None:
