@@ -260,7 +260,14 @@ def test_a_check_may_stop_its_server_and_go_on(process_bench: Bench) -> None:
 
 def test_a_servers_children_end_with_it(bench: Bench) -> None:
     marker = f"3600.{os.getpid()}3"
-    outcome = bench.serve(f"trap '' TERM; sleep {marker} & setsid sleep {marker} & exec {SERVER}")
+    outcome = bench.serve(f"(trap '' TERM; sleep {marker} & setsid sleep {marker} &); exec {SERVER}")
+    assert outcome.ready is True
+    assert running(marker) == []
+
+
+def test_a_server_that_does_not_stop_when_it_is_told_to_is_killed(process_bench: Bench) -> None:
+    marker = f"3600.{os.getpid()}6"
+    outcome = process_bench.serve(f"trap '' TERM; sleep {marker} & exec {SERVER}")
     assert outcome.ready is True
     assert running(marker) == []
 
@@ -316,9 +323,12 @@ def test_what_was_stopped_before_it_began_does_not_begin(bench: Bench) -> None:
 
 
 def test_many_processes_are_not_more_than_allowed(bench: Bench) -> None:
-    script = "for i in $(seq 300); do sleep 60 & done 2>/dev/null; echo survived"
-    result = bench.probe(script, limits={"pids": 64, "timeout_s": 60.0})
-    assert result.outcome is not None
+    begin = "subprocess.Popen(['sleep', '60']); print(number, flush=True)"
+    script = f'python3 -c "import subprocess\nfor number in range(300): {begin}"'
+    outcome = bench.outcome(script, limits={"pids": 64, "timeout_s": 60.0})
+    text = bench.text(outcome)
+    assert outcome.exit_status == 1 and "Resource temporarily unavailable" in text[-1]
+    assert sum(line.isdigit() for line in text) < 64
     assert bench.outcome("echo the node lives").exit_status == 0
 
 
