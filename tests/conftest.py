@@ -30,11 +30,13 @@ PARTS: Mapping[str, Callable[[], bool]] = {
     "ccache": lambda: shutil.which("ccache") is not None,
     "cmake": lambda: shutil.which("cmake") is not None,
     "make": lambda: shutil.which("make") is not None,
+    "chromium": lambda: shutil.which("chromium") is not None,
     "sccache": lambda: shutil.which("sccache") is not None,
     "bwrap": lambda: shutil.which("bwrap") is not None,
     "unshare": lambda: shutil.which("unshare") is not None,
     "root": lambda: os.geteuid() == 0,
     "cpu-groups": lambda: "cpu" in cgroups.parents(),
+    "cpuset-groups": lambda: "cpuset" in cgroups.parents(),
     "no-cards": lambda: not Path("/dev/nvidiactl").exists(),
 }
 IMAGE = "firstbad-test:latest"

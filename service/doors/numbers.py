@@ -28,14 +28,14 @@ def number(value: float) -> str:
 
 def level(found: Estimate | None, unit: str = "") -> str:
     """Like "512 (498 to 523) tok/s"; empty when it is not known."""
-    if found is None or found.estimate is None:
+    if found is None or found.estimate is None or not math.isfinite(found.estimate):
         return ""
     return " ".join(filter(None, (number(found.estimate), _interval(found, number), unit)))
 
 
 def size(found: Estimate, relative: bool, unit: str = "") -> str:
     """Of a step, like "12 % (9 to 15 %) worse"."""
-    if found.estimate is None:
+    if found.estimate is None or not math.isfinite(found.estimate):
         return "worse"
     if not relative:
         return f"{level(found, unit)} worse"

@@ -16,6 +16,7 @@ from markupsafe import Markup
 from service.application.curve import Curve, Point
 from service.application.flow import Flow
 from service.application.report import Report
+from service.domain.bisection import Problem
 from service.domain.lifecycle import LIVE_BISECTIONS
 from service.doors import charts, numbers, paths
 from service.doors.charts.words import clean, description, short
@@ -80,7 +81,7 @@ def _written(report: Report, curve: Curve | None) -> str:
         good=clean(", ".join(found.request.good), LONGEST),
         bad=clean(found.request.bad, LONGEST),
         standing=_standing(report),
-        problem=found.problem,
+        problem=[clean(line, LONGEST) for line in _trouble(found.problem)],
         answer=report.answer,
         confidence=f"{answer.confidence:.1%}" if answer is not None and answer.confidence is not None else "",
         evidence=report.evidence,
@@ -91,6 +92,13 @@ def _written(report: Report, curve: Curve | None) -> str:
         style=Markup(STYLE),
         script=Markup(SCRIPT),
     )
+
+
+def _trouble(problem: Problem | None) -> list[str]:
+    """What was wrong, a line each, and what to do."""
+    if problem is None:
+        return []
+    return [*problem.detail.splitlines(), *([f"→ {problem.advice}"] if problem.advice else [])]
 
 
 def _standing(report: Report) -> str:
