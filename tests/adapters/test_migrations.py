@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from service.adapters.database import migrate
 from service.adapters.database.engine import BadDatabaseUrl, create_engine, parse_url
 from service.adapters.database.repository import Database
 from service.adapters.database.tables import Base
+from service.adapters.database.types import to_json
 from tests.adapters import samples
 
 
@@ -75,6 +77,58 @@ def test_downgrade_works_on_tables_that_hold_rows_and_upgrade_again_after_it(upg
     with Database(engine).transaction() as transaction:
         assert transaction.bisections() == ()
         samples.fill(transaction)
+    engine.dispose()
+
+
+#: As outcomes were kept before 0004, and as they are since: a number, what was wrong with one, and neither.
+SAMPLED = (
+    {"ended_in": "check", "samples": [2.5], "environment": {"metric": "2 matches, of which the last counts"}},
+    {"ended_in": "check", "samples": [], "environment": {"metric": "nothing matches", "node": "n"}},
+    {"ended_in": "check", "samples": [], "environment": {}},
+)
+MEASURED = tuple(
+    {"ended_in": "check", "environment": environment, "measurements": measurements}
+    for environment, measurements in (
+        (SAMPLED[0]["environment"], [{"name": "metric", "value": 2.5, "unit": "", "found": 1, "problem": ""}]),
+        ({"node": "n"}, [{"name": "metric", "value": None, "unit": "", "found": 0, "problem": "nothing matches"}]),
+        ({}, []),
+    )
+)
+
+
+def _rows(outcomes: tuple[dict[str, object], ...]) -> dict[str, object]:
+    """An outcome with a control, and faults with one and without."""
+    first, second, third = outcomes
+    faults = [{"kind": "a", "message": "m", "outcome": {**third, "control": first}}, {"kind": "b", "message": "m"}]
+    return {"outcome": {**first, "control": second}, "faults": faults}
+
+
+def test_samples_become_measurements_wherever_outcomes_lie_and_back(upgraded: str) -> None:
+    engine = create_engine(upgraded)
+    with Database(engine).transaction() as transaction:
+        samples.fill(transaction)
+    migrate.downgrade(upgraded, "0003")
+    old, new = _rows(SAMPLED), _rows(MEASURED)
+    tables = {"probes": ("outcome", "faults"), "builds": ("failure", "faults")}
+    with engine.begin() as connection:
+        for table, columns in tables.items():
+            values = {name: to_json(old[kept]) for name, kept in zip(columns, ("outcome", "faults"), strict=True)}
+            assert "samples" in str(connection.execute(text(f"SELECT {columns[0]} FROM {table}")).one())
+            connection.execute(text(f"UPDATE {table} SET {columns[0]} = :{columns[0]}, faults = :faults"), values)
+
+    def kept() -> list[object]:
+        with engine.connect() as connection:
+            found = [connection.execute(text(f"SELECT {', '.join(tables[name])} FROM {name}")).one() for name in tables]
+        return [json.loads(value) if isinstance(value, str) else value for row in found for value in row]
+
+    for _ in range(2):
+        migrate.upgrade(upgraded)
+        assert kept() == [new["outcome"], new["faults"]] * 2
+        with Database(engine).transaction() as transaction:
+            (probe,) = transaction.probes("b1")
+            assert probe.outcome is not None and probe.outcome.measurements[0].value == 2.5
+        migrate.downgrade(upgraded, "0003")
+        assert kept() == [old["outcome"], old["faults"]] * 2
     engine.dispose()
 
 
