@@ -124,3 +124,9 @@ def test_a_port_that_is_taken_is_another(weak: Bench) -> None:
     said = outcome.log.last_lines[-1].split()
     assert said == [outcome.environment["port"], f"http://127.0.0.1:{outcome.environment['port']}"]
     assert (said[0] == str(port)) == isolated(weak, "net")
+
+
+def test_runs_for_warmup_and_bound_to_cpus_work_here_too(weak: Bench) -> None:
+    outcome = weak.outcome("echo x >> runs; nproc; cat runs", warmup=1, limits={"cpuset": "0"})
+    assert weak.text(outcome)[-3:] == ["1", "x", "x"] and outcome.ended_in == "script"
+    assert outcome.environment["cpus_allowed"] == "0"

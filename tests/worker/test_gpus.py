@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from tests.waiting import eventually
 from worker import contract
 from worker.contract import gpu_class
 from worker.errors import NodeFault, Stopped
-from worker.gpus import Declared, Gpus, Nvml
+from worker.gpus import Declared, Gpus, Nvml, State
+from worker.gpus.cards import reasons_of
+from worker.gpus.gauge import Look, summary
 from worker.run.shared import shared_folder
 from worker.run.stop import CANCELLED, Stop
 from worker.settings import Settings, complaints, declared
@@ -240,6 +243,105 @@ def test_a_run_whose_cards_were_leased_again_is_a_fault(node: Node, index: int) 
     assert raised.value.kind == "gpu-held"
     with node.gpus.lease(wanted(8), Stop()) as leased:
         assert len(leased) == 8
+
+
+def test_certain_cards_are_leased_and_no_others(node: Node) -> None:
+    with node.gpus.lease(contract.Gpus(count=2, model="fake-80gb", indexes=(5, 2)), Stop()) as leased:
+        assert [gpu.index for gpu in leased] == [2, 5]
+
+
+class Asker(threading.Thread):
+    """Leases cards in a thread of its own, and holds them until it is told to end."""
+
+    def __init__(self, node: Node, count: int, *indexes: int) -> None:
+        super().__init__(daemon=True)
+        self.node, self.wanted = node, contract.Gpus(count=count, model="fake-80gb", indexes=indexes)
+        self.got: set[int] = set()
+        self.over = threading.Event()
+        before = len(node.tickets())
+        self.start()
+        eventually(lambda: self.got or len(node.tickets()) > before)
+
+    def run(self) -> None:
+        with self.node.gpus.lease(self.wanted, Stop()) as leased:
+            self.got = {gpu.index for gpu in leased}
+            self.over.wait(60.0)
+
+    def end(self) -> None:
+        eventually(lambda: self.got)
+        self.over.set()
+        self.join()
+
+
+def test_certain_cards_are_awaited_and_who_comes_later_gets_others_meanwhile(node: Node) -> None:
+    holder = Asker(node, 1, 0)
+    eventually(lambda: holder.got)
+    same, others, more = Asker(node, 1, 0), Asker(node, 6), Asker(node, 2)
+    eventually(lambda: others.got == {1, 2, 3, 4, 5, 6})
+    others.end()
+    eventually(lambda: more.got)
+    assert 0 not in more.got and not same.got
+    holder.end()
+    eventually(lambda: same.got == {0})
+    for asker in (same, more):
+        asker.end()
+
+
+def test_who_waits_for_certain_cards_is_not_passed_by_who_comes_later(node: Node) -> None:
+    holder = Asker(node, 2, 0, 1)
+    eventually(lambda: holder.got)
+    pair = Asker(node, 2, 1, 2)
+    later = Asker(node, 1, 2)  # free, but waited for
+    everything = Asker(node, 8)
+    last = Asker(node, 1, 7)  # free, but waited for by who wants all
+    holder.end()
+    eventually(lambda: pair.got == {1, 2})
+    assert not (later.got or everything.got or last.got)
+    pair.end()
+    eventually(lambda: later.got == {2})
+    later.end()
+    eventually(lambda: len(everything.got) == 8)
+    everything.end()
+    eventually(lambda: last.got == {7})
+    last.end()
+
+
+@pytest.mark.parametrize(("indexes", "model"), [((0, 8), "fake-80gb"), ((0,), "other-80gb")])
+def test_certain_cards_that_the_node_does_not_have_are_a_fault(
+    node: Node, indexes: tuple[int, ...], model: str
+) -> None:
+    with pytest.raises(NodeFault) as raised:
+        node.gpus.lease(contract.Gpus(count=1, model=model, indexes=indexes), Stop()).__enter__()
+    assert raised.value.kind == "gpus" and "another node" in raised.value.advice
+    assert raised.value.message.startswith(f"the GPUs {indexes[-1]} of the class {model} are wanted, this node has 0:")
+
+
+def test_clocks_and_what_keeps_them_down_are_those_of_the_time_that_counts() -> None:
+    looks = [
+        Look(10.0, (State(345, 40), State(345, 41, ("too hot",)))),
+        Look(11.0, (State(1980, 60), State(1755, 70, ("power cap",)))),
+        Look(12.0, (State(1980, 61), State(1900, 75, ("power cap", "too hot")))),
+        Look(13.0, (State(), State(345, 50))),
+    ]
+    assert summary(looks, 10.5, 12.5) == {
+        "gpu_clock_mhz": "1755/1940/1980", "gpu_temperature_c": "60/66/75", "throttled": "power cap, too hot",
+    }  # fmt: skip
+    assert summary(looks, 13.2, 13.4) == {"gpu_clock_mhz": "345/345/345", "gpu_temperature_c": "50/50/50"}
+    assert summary([], 0.0, 1.0) == summary([Look(1.0, (State(),))], 0.0, 2.0) == {}
+
+
+@pytest.mark.parametrize(
+    ("bits", "words"),
+    [
+        (0, ()),
+        (0x1, ()),
+        (0x2 | 0x100, ()),
+        (0x4, ("power cap",)),
+        (0x48, ("hardware slowdown", "too hot for the hardware")),
+    ],
+)
+def test_idle_cards_and_clocks_that_somebody_set_are_not_throttled(bits: int, words: tuple[str, ...]) -> None:
+    assert reasons_of(bits) == words
 
 
 def test_a_node_without_a_driver_has_no_cards() -> None:

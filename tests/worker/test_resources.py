@@ -81,6 +81,20 @@ def test_who_holds_a_card_during_the_run_is_told_though_he_ended_first_and_the_r
     assert result.outcome.environment["gpu_held_by"] == held
 
 
+def test_how_fast_hot_and_throttled_cards_were_is_told(gpu_bench: Bench) -> None:
+    folder = gpu_bench.pipeline.site.gpus.folder
+    folder.mkdir(parents=True)
+    (folder / "throttled-2").write_text("power cap, too hot\n")
+    for index, said in enumerate(("1980 61", "1755 70", "1900 80", "0 0")):
+        (folder / f"clock-{index}").write_text(said)
+    same = contract.Gpus(count=2, model="fake-80gb", indexes=(1, 2))
+    facts = gpu_bench.outcome("true", gpus=same).environment
+    assert (facts["gpu_indexes"], facts["throttled"]) == ("1,2", "power cap, too hot")
+    assert (facts["gpu_clock_mhz"], facts["gpu_temperature_c"]) == ("1755/1828/1900", "70/75/80")
+    other = gpu_bench.outcome("true", gpus=wanted(2)).environment
+    assert other["gpu_indexes"] == "0,1" and "throttled" not in other
+
+
 def test_who_waits_for_cards_can_be_cancelled(gpu_bench: Bench) -> None:
     first = Background(gpu_bench, gpu_bench.order("touch begun; sleep 600", gpus=wanted(4)))
     eventually(lambda: (gpu_bench.job(first.order.probe) / "work" / "tree" / "begun").exists())

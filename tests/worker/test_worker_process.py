@@ -27,6 +27,7 @@ from worker.contract import (
     sent_key,
     taken_key,
 )
+from worker.run.machine import hardware
 
 
 def test_an_order_is_answered(node: Node, process_bench: Bench) -> None:
@@ -48,6 +49,7 @@ def test_a_node_says_when_it_comes_what_it_can_and_when_it_leaves(node: Node) ->
     booted = node.next(Task.NODE, event="booted")
     assert booted["slots"] == 1
     assert "pid" in booted["facts"]["process.isolation"]
+    assert booted["facts"]["hardware"] == hardware()
     assert node.end() == 0
     assert node.next(Task.NODE, event="left")["node"] == "node-1"
 
