@@ -57,7 +57,7 @@ fixups:
     patch: |
       --- a/setup.py
       +++ b/setup.py
-resources: {gpus: 4, gpu: "H800|H100", shm: 16GiB, memory: 64GB, cpus: 7.5, pids: 8192}
+resources: {gpus: 4, gpu: "H800|H100", shm: 16GiB, memory: 64GB, cpus: 7.5, pids: 8192, cpuset: '0-3,8'}
 secrets: [HF_TOKEN]
 model_cache: read-only
 """,
@@ -66,7 +66,7 @@ model_cache: read-only
     assert recipe.native_paths == ("csrc/**", "!csrc/**/*.md")
     assert recipe.deps.as_of == "2025-09-25"
     assert recipe.fixups[0] == Fixup("v0.9.1..v0.9.2", cherry_pick="1234abc")
-    assert recipe.resources == Resources(4, "H800|H100", 16 << 30, 64 * 10**9, 7.5, 8192)
+    assert recipe.resources == Resources(4, "H800|H100", 16 << 30, 64 * 10**9, 7.5, 8192, "0-3,8")
     assert (recipe.secrets, recipe.model_cache) == (("HF_TOKEN",), ModelCache.READ_ONLY)
     assert recipe.fixups[1].patch == "--- a/setup.py\n+++ b/setup.py\n"
 
@@ -104,6 +104,10 @@ def test_a_recipe_may_say_nothing(tmp_path: Path, text: str) -> None:
         ("resources:\n  memory: 4MiB", 2, "too few to run in"),
         ("resources:\n  cpus: 0", 2, "resources.cpus: 0.0 cannot be had"),
         ("resources:\n  pids: 1", 2, "resources.pids: 1 cannot be had"),
+        ("resources:\n  cpuset: 3", 2, "resources.cpuset is no text; write it in quotes"),
+        ("resources:\n  cpuset: 3-0", 2, "holds '3-0', a range that ends before it begins; write CPUs as `lscpu`"),
+        ("resources:\n  numa: 0\n  cpuset: '1'", 3, "resources has both cpuset and numa"),
+        ("resources:\n  numa: 1024", 2, "resources.numa: 1024 is no node of memory"),
         ("resources:\n  shm_bytes: 1", 2, "unknown key 'shm_bytes'"),
         ("resources: 4", 1, "resources is no mapping"),
         ("secrets: HF_TOKEN", 1, "secrets is no list"),

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from service.adapters import servers
+from service.adapters import readers, servers
 from service.adapters.recipes import load
 from service.application.ports import Policy
 from service.application.submit import complete
 from service.cli import asked
+from service.cli.plot import Plot
 from service.cli.status import Status
 from service.domain.lifecycle import BisectionState
 from service.domain.recipe import Deps, Fixup, Recipe, SandboxKind
@@ -23,8 +24,10 @@ from service.doors.api.bodies import SubmissionBody, submission
 from service.doors.api.document import parse
 from service.doors.api.parts import (
     ControlBody,
+    CsvBody,
     DepsBody,
     FixupBody,
+    MeasuringBody,
     MetricBody,
     ReadyBody,
     ResourcesBody,
@@ -32,7 +35,8 @@ from service.doors.api.parts import (
 )
 from service.doors.api.problems import MEANINGS
 from service.doors.api.routes import router
-from service.doors.api.views import ReportView
+from service.doors.api.views import CurveView, IntervalView, PointView, ReportView, RunView, SideView, StepView
+from tests.doors.curves import stepped
 
 DOCS = Path(__file__).parents[2] / "docs"
 RECIPES = (DOCS / "recipes.md").read_text()
@@ -47,7 +51,7 @@ def rows(text: str) -> set[str]:
 
 def test_every_key_of_a_request_is_told() -> None:
     ready = {f"ready.{name}" for name in ReadyBody.model_fields}
-    parts = (ServeBody, DepsBody, FixupBody, ControlBody, MetricBody, ResourcesBody)
+    parts = (ServeBody, DepsBody, FixupBody, ControlBody, MetricBody, CsvBody, MeasuringBody, ResourcesBody)
     inner = {name for body in parts for name in body.written()}
     assert rows(REQUESTS) == {*SubmissionBody.model_fields, *inner, *ready} - {"ready"}
 
@@ -75,8 +79,9 @@ def test_every_example_is_taken(example: str) -> None:
 )
 def test_every_request_of_the_examples_is_completed(file: Path) -> None:
     policy = Policy(frozenset(SandboxKind), SandboxKind.PROCESS)
-    request = complete(submission(parse(file.read_bytes(), "application/yaml")), load(), policy, servers.load())
-    assert request.reproduction.serve is not None and request.reproduction.check
+    asked = submission(parse(file.read_bytes(), "application/yaml"))
+    request = complete(asked, load(), policy, servers.load(), readers.load())
+    assert request.reproduction.check or request.metric is not None
 
 
 def test_what_a_pasted_script_becomes_is_what_the_document_shows() -> None:
@@ -93,6 +98,18 @@ def test_every_route_is_told() -> None:
     for route in router.routes:
         path = route.path.removeprefix("/api/v1")  # type: ignore[attr-defined]
         assert re.search(rf"`[^`]*{re.escape(path)}(\?[^`]*)?`", API), path
+
+
+def test_every_member_of_a_metric_is_told() -> None:
+    told = API.partition("\n## A metric\n")[2].partition("\n## ")[0]
+    for view in (CurveView, PointView, RunView, SideView, StepView, IntervalView):
+        assert all(f"`{name}`" in told for name in view.model_fields), view
+
+
+def test_the_plot_in_the_document_is_what_is_drawn() -> None:
+    out = io.StringIO()
+    Console(file=out, width=100, legacy_windows=False).print(Plot(render.curve(stepped())))
+    assert f"```console\n{out.getvalue()}```" in API
 
 
 def test_every_state_status_and_member_is_told() -> None:

@@ -105,9 +105,11 @@ def test_both_ways_to_send_a_request_take_the_same(document: dict[str, Any]) -> 
 
 def test_every_part_of_a_request_says_what_it_means(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
-    for part in ("ServeBody", "ReadyBody", "DepsBody", "FixupBody", "ControlBody", "MetricBody", "ResourcesBody"):
+    parts = ("ServeBody", "ReadyBody", "DepsBody", "FixupBody", "ControlBody", "MetricBody", "CsvBody", "MeasuringBody")
+    for part in (*parts, "ResourcesBody"):
         assert all(said.get("description") for name, said in schemas[part]["properties"].items() if name != "ready")
-    assert set(schemas["MetricBody"]["properties"]) == {"pattern", "json", "better"}
+    assert {"pattern", "json", "csv", "reader"} < set(schemas["MetricBody"]["properties"])
+    assert "json_path" not in schemas["MetricBody"]["properties"]
 
 
 def test_the_document_holds_every_key_of_a_request_with_its_meaning(document: dict[str, Any]) -> None:

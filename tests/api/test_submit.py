@@ -163,6 +163,31 @@ def test_an_unknown_key_is_named_and_the_nearest_known_one_suggested(
         ({"metric": {"better": "lower", "pattern": "(a)(b)"}}, "metric.pattern"),
         ({"metric": {"better": "lower", "pattern": "("}}, "metric.pattern"),
         ({"metric": {"better": "lower", "pattern": "a"}, "flaky": True}, "flaky"),
+        ({"metric": []}, "metric"),
+        ({"metric": [{"better": "lower", "pattern": "a"}, "x"]}, "metric.1"),
+        ({"metric": [{"better": "lower", "pattern": "a"}, {"better": "lower", "pattern": "("}]}, "metric.1.pattern"),
+        ({"metric": [{"better": "lower", "pattern": "a"}, {"bettr": "lower", "pattern": "a"}]}, "metric.1.bettr"),
+        ({"metric": [{"better": "lower", "pattern": "a"}] * 2}, "metric.1"),
+        ({"metric": [{"better": "lower", "pattern": "a", "name": f"{n}"} for n in range(21)]}, "metric"),
+        ({"metric": {"better": "lower", "csv": ""}}, "metric.csv"),
+        ({"metric": {"better": "lower", "csv": 3}}, "metric.csv"),
+        ({"metric": {"better": "lower", "csv": {"where": {}}}}, "metric.csv.column"),
+        ({"metric": {"better": "lower", "csv": {"column": ""}}}, "metric.csv.column"),
+        ({"metric": {"better": "lower", "csv": {"column": "a", "where": {"b": 3}}}}, "metric.csv.where.b"),
+        ({"metric": {"better": "lower", "pattern": "a", "threshold": "0%"}}, "metric.threshold"),
+        ({"metric": {"better": "lower", "pattern": "a", "threshold": -1.5}}, "metric.threshold"),
+        ({"metric": {"better": "lower", "pattern": "a", "aggregate": "sum"}}, "metric.aggregate"),
+        ({"metric": {"better": "lower", "pattern": "a", "decides": "perhaps"}}, "metric.decides"),
+        ({"metric": {"reader": "vllm", "name": "x"}}, "metric.reader"),
+        ({"metric": {"reader": "vllm bench serve", "name": "speed"}}, "metric.name"),
+        ({"measuring": {"runs": 30}}, "measuring"),
+        ({"metric": {"better": "lower", "pattern": "a"}, "measuring": {"runs": 1}}, "measuring.runs"),
+        ({"metric": {"better": "lower", "pattern": "a"}, "measuring": {"runs": "many"}}, "measuring.runs"),
+        ({"metric": {"better": "lower", "pattern": "a"}, "measuring": {"warm_up": 1}}, "measuring.warm_up"),
+        ({"resources": {"cpuset": "all"}}, "resources.cpuset"),
+        ({"resources": {"cpuset": [1]}}, "resources.cpuset"),
+        ({"resources": {"numa": -1}}, "resources.numa"),
+        ({"resources": {"numa": 0, "cpuset": 1}}, "resources.cpuset"),
         ({"resources": {"gpus": -1}}, "resources.gpus"),
         ({"resources": {"gpus": "many"}}, "resources.gpus"),
         ({"resources": {"shm": "lots"}}, "resources.shm"),
@@ -230,6 +255,8 @@ def test_a_value_that_cannot_be_used_is_refused_by_the_name_of_its_field(
         ({"control": "x"}, "control", "write it as control: {replace: {text: text}}"),
         ({"control": {"replace": "x"}}, "control.replace", "write it as replace: {text: text}"),
         ({"metric": "x"}, "metric", "write it as metric: {pattern: …, better: higher}"),
+        ({"metric": ["x"]}, "metric.0", "write it as metric: {pattern: …, better: higher}"),
+        ({"measuring": 3}, "measuring", "write it as measuring: {runs: 50}"),
         ({"resources": 4}, "resources", "write it as resources: {gpus: 4}"),
     ],
 )
@@ -374,7 +401,40 @@ def test_all_that_was_asked_for_is_shown(http: httpx.Client) -> None:
         "memory_bytes": 64 << 30,
         "cpus": 0.5,
         "pids": 4096,
+        "cpuset": None,
+        "numa": None,
     }
-    measured = {**MINIMAL, "metric": {"pattern": "([0-9]+) tok", "better": "higher"}, "resources": {"gpus": 0}}
-    shown = http.post("/api/v1/requests", json=measured).json()
-    assert shown["metric"] == {"pattern": "([0-9]+) tok", "json_path": None, "better": "higher"}
+
+
+def test_all_that_was_asked_for_of_a_number_is_shown(http: httpx.Client) -> None:
+    metric = [
+        {"pattern": "([0-9]+) tok", "better": "higher", "threshold": 0.5, "unit": "tok/s"},
+        {"reader": "google-benchmark", "name": "BM_x.real_time", "decides": True, "threshold": "5%"},
+        {"csv": {"column": "seconds", "where": {"case": "a"}}, "better": "lower", "name": "wall", "aggregate": "max"},
+    ]
+    resources = {"gpus": 0, "cpuset": 3}
+    asked = {**MINIMAL, "metric": metric, "measuring": {"warmup": 2, "recheck": 0}, "resources": resources}
+    shown = http.post("/api/v1/requests", json=asked).json()
+    of_it = '$.benchmarks[?(@.name == "BM_x")]'
+    assert shown["metric"] == {
+        "name": "BM_x.real_time",
+        "better": "lower",
+        "reader": "google-benchmark",
+        "pattern": None,
+        "json_path": f"{of_it}.real_time",
+        "csv": None,
+        "unit": "",
+        "unit_path": f"{of_it}.time_unit",
+        "threshold": {"value": 0.05, "relative": True},
+        "aggregate": "median",
+    }
+    tokens, wall = shown["other_metrics"]
+    assert (tokens["name"], tokens["unit"], tokens["threshold"]) == (
+        "metric",
+        "tok/s",
+        {"value": 0.5, "relative": False},
+    )
+    assert (wall["csv"], wall["aggregate"]) == ({"name": "seconds", "where": {"case": "a"}}, "max")
+    assert shown["measuring"] == {"warmup": 2, "runs": 30, "recheck": 0}
+    assert shown["resources"]["cpuset"] == "3"
+    assert http.post("/api/v1/requests", json=MINIMAL).json()["measuring"] is None

@@ -301,6 +301,21 @@ def test_a_request_s_resources_go_before_the_recipe_s_one_by_one() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("named", "form", "found"),
+    [
+        (Resources(cpuset="0-3"), ResourcesForm(), Resources(cpuset="0-3")),
+        (Resources(cpuset="0-3"), ResourcesForm(cpuset="8,10-11"), Resources(cpuset="8,10-11")),
+        (Resources(cpuset="0-3"), ResourcesForm(numa=1), Resources(numa=1)),
+        (Resources(numa=1), ResourcesForm(cpuset="0"), Resources(cpuset="0")),
+        (Resources(numa=1), ResourcesForm(), Resources(numa=1)),
+    ],
+)
+def test_a_request_names_cpus_in_its_own_way(named: Resources, form: ResourcesForm, found: Resources) -> None:
+    submission = replace(PLAIN, project="pinned", resources=form)
+    assert complete(submission, {"pinned": Recipe("pinned", resources=named)}, POLICY).recipe.resources == found
+
+
 def test_secrets_join_the_recipe_s() -> None:
     assert models(secrets=("WANDB_KEY", "HF_TOKEN")).secrets == ("HF_TOKEN", "WANDB_KEY")
 

@@ -221,12 +221,34 @@ def test_a_dry_run_for_programs_is_the_request(terminal: Terminal, flow: FakeFlo
     assert (script["script"], script["notes"]) == ("false", [])
 
 
-def test_a_dry_run_of_a_metric_and_a_build_that_fails(terminal: Terminal) -> None:
-    measured = REQUEST + "metric: {pattern: '([0-9]+) tok', better: higher}\n"
-    assert (
-        "what '([0-9]+) tok' finds; higher is better"
-        in terminal.run("submit", "-", "--dry-run", typed=measured.encode()).out
+MEASURED = """\
+metric:
+- {pattern: '([0-9]+) tok', better: higher}
+- {reader: hyperfine, name: median, threshold: 5%, aggregate: min, decides: true}
+- {csv: {column: wall, where: {case: a}}, better: lower, name: parsing, unit: ms, threshold: 0.5}
+measuring: {recheck: 0, warmup: 2}
+resources: {cpuset: "0-3,8"}
+"""
+
+
+def test_a_dry_run_shows_how_a_number_is_found_and_measured(terminal: Terminal) -> None:
+    alone = REQUEST + "metric: {json: $.a, better: higher}\nresources: {numa: 0}\n"
+    shown = terminal.run("submit", "-", "--dry-run", typed=alone.encode()).out
+    assert "what stands at $.a; higher is better; it is worse where it can be told apart" in shown
+    assert "no warm-up runs, at most 30 runs of each end, an end again after 8 measured commits" in shown
+    assert "on the node of memory 0 and its CPUs" in shown
+    shown = terminal.run("submit", "-", "--dry-run", typed=(REQUEST + MEASURED).encode()).out
+    rows = {line[:10].strip(): line[12:] for line in shown.splitlines()}
+    assert rows["metric"].startswith(
+        "median of hyperfine; lower is better; in s; it is worse from 5 % on; of several in a"
     )
+    assert "what '([0-9]+) tok' finds; higher is better" in shown
+    assert "parsing: the column 'wall' where case is 'a'; lower is better; in ms; it is worse from 0.5 ms on" in shown
+    assert rows["measured"] == "2 warm-up runs before each run, at most 30 runs of each end, no end again"
+    assert "on the CPUs 0-3,8" in shown
+
+
+def test_a_dry_run_of_a_build_that_fails(terminal: Terminal) -> None:
     built = REQUEST.replace('script: "false"', "failure_in: build\nbuild: make")
     assert "of the build itself" in terminal.run("submit", "-", "--dry-run", typed=built.encode()).out
 
