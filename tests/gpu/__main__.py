@@ -77,10 +77,10 @@ def judged(pipeline: Pipeline, outcome: Outcome) -> tuple[str, bool]:
         return f"it went wrong in {outcome.ended_in}: {said}\n{outcome.environment}", False
     if held:
         return f"the card is not free again: {held}", False
-    return (
-        f"passed: {said}, driver {pipeline.site.gpus.driver}; {outcome.environment['not_isolated']} not isolated",
-        True,
-    )
+    facts = outcome.environment
+    state = ", ".join(f"{name} {facts.get(name, 'not told')}" for name in ("gpu_clock_mhz", "gpu_temperature_c"))
+    told = f"driver {pipeline.site.gpus.driver}; {state}; throttled: {facts.get('throttled', 'no')}"
+    return f"passed: {said}, {told}; {facts['not_isolated']} not isolated", True
 
 
 def order(repository: Path, card: contract.Gpu, torch: Path) -> ProbeOrder:

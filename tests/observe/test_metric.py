@@ -96,7 +96,7 @@ LOSSES = "".join(f"loss {n}\n" for n in (3, 2, 4, 2, 1.5))
 def test_of_several_numbers_one_is_made_as_asked(aggregate: str, value: float) -> None:
     found = by(r"loss (\S+)", LOSSES, aggregate=aggregate)
     assert (found.value, found.problem) == (value, "")
-    assert found.found == (1 if aggregate == "last" else 5)
+    assert found.found == 5
 
 
 def test_several_different_numbers_are_none_and_what_to_do_is_told() -> None:
@@ -393,6 +393,16 @@ def test_of_a_flood_the_end_is_read(text: str) -> None:
     found = [column("a", "a\n1\n" + text), by(r"(y)$", text)]
     assert all(each.problem.endswith("of the output the last 1 MiB was read") for each in found)
     assert column("ms", f"{text}\nms,name\n5,x\n") == one(5.0)
+
+
+def test_a_last_line_that_is_longer_than_what_is_read_is_told() -> None:
+    assert by("x", "x" * 2_000_000 + "\n").problem.startswith("its last line is longer than what is read")
+
+
+def test_a_progress_bar_writes_lines() -> None:
+    text = "  0%|   |\r 50%|#  |\r100%|###|\rname,ms\r\na,1.5\r\n"
+    assert column("ms", text) == one(1.5) == by(r"^a,(\S+)$", text)
+    assert at("$.v", 'ready:  99%\r{"v": 2}\n') == one(2.0)
 
 
 CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\r\x00"), max_size=8)

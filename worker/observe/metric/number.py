@@ -52,8 +52,12 @@ def number_of(text: bytes, metric: Metric) -> Reading:
     """The text as it was printed, or as a log with our time stamps keeps it. The unit: as it was printed, else the
     metric's."""
     text, cut = _end(text)
-    plain = _COLOURS.sub(b"", _STAMP.sub(b"", text)).replace(b"\r\n", b"\n")
+    # What rewrites its line, as a progress bar does, has written several.
+    plain = _COLOURS.sub(b"", _STAMP.sub(b"", text)).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     try:
+        if not plain.strip():
+            longest = "its last line is longer than what is read"
+            raise NothingFound(longest if cut else "nothing was printed: let the script or the check print the number")
         found = made(_found(plain, metric), metric.aggregate, _narrower(metric))
     except NothingFound as problem:
         return Reading(unit=metric.unit, problem=f"{problem}{'; of the output the last 1 MiB was read' if cut else ''}")
@@ -70,8 +74,6 @@ def _end(text: bytes) -> tuple[bytes, bool]:
 
 def _found(text: bytes, metric: Metric) -> list[Found]:
     """Errors: NothingFound."""
-    if not text.strip():
-        raise NothingFound("nothing was printed: let the script or the check print the number")
     try:
         if metric.pattern is not None:
             return by_pattern(text, metric.pattern)

@@ -56,6 +56,7 @@ class Reading:
 
 def made(found: Sequence[Found], aggregate: str | None, narrower: str) -> Reading:
     """`narrower`: how the user gets fewer of them. Errors: NothingFound."""
+    count = len(found)
     if aggregate == "last":
         found = found[-1:]
     units = list(dict.fromkeys(each.unit for each in found))
@@ -65,13 +66,13 @@ def made(found: Sequence[Found], aggregate: str | None, narrower: str) -> Readin
     values = [_finite(each.value) for each in found]
     unlike = list(dict.fromkeys(values))
     if len(unlike) == 1:
-        return Reading(values[0], units[0], len(found))
+        return Reading(values[0], units[0], count)
     if aggregate is None:
-        shown = ", ".join(f"{value:g}" for value in unlike[:FEW])
+        shown = ", ".join(f"{value:.12g}" for value in unlike[:FEW])
         more = ", …" if len(unlike) > FEW else ""
         advice = f"add `aggregate: median` (or mean, min, max, last), or {narrower}"
         raise NothingFound(f"{len(values)} numbers were found, {len(unlike)} different ones ({shown}{more}): {advice}")
-    return Reading(_made(values, aggregate), units[0], len(found))
+    return Reading(_made(values, aggregate), units[0], count)
 
 
 def _made(values: Sequence[float], aggregate: str) -> float:
