@@ -110,7 +110,7 @@ def _parts(report: ReportView, url: Callable[[str], str], curve: CurveView | Non
         yield from _answer(report)
     elif report.problem is not None:
         yield _indented(Text("\n".join(trouble_lines(report))))
-    if curve is not None:
+    if curve is not None and curve.points:
         yield ""
         yield Plot(curve)
     if report.evidence:

@@ -174,7 +174,8 @@ def test_only_ends_that_are_measured_can_be_drawn_and_none_at_all() -> None:
     runs = (Run("b1.1", 3.0, "node-1"),)
     ends = (Point(sha(0), "a", 0, None, runs, end="good"), Point(sha(4), "b", 4, None, runs, end="bad"))
     picture = Picture(Curve("latency", "ms", Better.LOWER, ends, Side((3.0,)), Side((3.0,)), candidates=4))
-    assert len(picture.marks("runs-good")) == len(picture.marks("runs-bad")) == 1
+    assert len(picture.marks("alone-good")) == len(picture.marks("alone-bad")) == 1
+    assert {"good", "bad"} <= set(picture.texts)
 
 
 def parts(root: ET.Element) -> Iterator[tuple[str, str]]:

@@ -162,23 +162,18 @@ def _levels_of_ends(axes: Axes, curve: Curve) -> None:
 
 
 def _commits(axes: Axes, points: Sequence[Point], look: Look, low: float, high: float) -> None:
-    """Single runs, and over them each commit's level with its interval."""
-    name, crowded = look.name or "undecided", len(points) > CROWDED
-    runs = [(point.position, run.value) for point in points for run in point.runs if _counts(run)]
-    _marks(axes, runs, ".", look.pale, 4 if crowded else 5, f"runs-{name}", "")
+    """Single runs, and over them each commit's level with its interval; runs stand out where no level is known."""
+    name, size = look.name or "undecided", 3 if len(points) > CROWDED else 5
     sure = [(point.position, point.level) for point in points if point.level and math.isfinite(point.level.estimate)]
+    known = {at for at, _ in sure}
+    runs = [(point.position, run.value) for point in points for run in point.runs if _counts(run)]
+    _marks(axes, [run for run in runs if run[0] in known], ".", look.pale, min(size + 1, 5), f"runs-{name}", "")
+    alone = [run for run in runs if run[0] not in known]
+    _marks(axes, alone, look.shape, look.colour, size - 1, f"alone-{name}", "" if sure else name, hollow=True)
     line = [(at, edge) for at, level in sure for edge in (max(level.low, low), min(level.high, high), math.nan)]
     if line:
-        axes.plot(*_columns(line), color=look.colour, linewidth=0.8 if crowded else 1.6, gid=f"intervals-{name}")
-    _marks(
-        axes,
-        [(at, level.estimate) for at, level in sure],
-        look.shape,
-        look.colour,
-        3 if crowded else 5,
-        f"commits-{name}",
-        name,
-    )
+        axes.plot(*_columns(line), color=look.colour, linewidth=0.3 * size, gid=f"intervals-{name}")
+    _marks(axes, [(at, level.estimate) for at, level in sure], look.shape, look.colour, size, f"commits-{name}", name)
 
 
 def _odd_runs(axes: Axes, curve: Curve, low: float, high: float) -> None:
@@ -216,7 +211,7 @@ def _marks(
         markersize=size,
         markerfacecolor=face,
         markeredgecolor=colour,
-        markeredgewidth=1.2 if hollow or shape == "x" else 0,
+        markeredgewidth=1 if hollow or shape == "x" else 0,
         gid=gid,
         label=label or f"_{gid}",
     )

@@ -85,7 +85,7 @@ def _written(report: Report, curve: Curve | None) -> str:
         answer=report.answer,
         confidence=f"{answer.confidence:.1%}" if answer is not None and answer.confidence is not None else "",
         evidence=report.evidence,
-        picture=_picture(found.id, curve) if curve is not None else None,
+        picture=_picture(found.id, curve) if curve is not None and curve.points else None,
         json=paths.bisection(found.id),
         log=paths.log,
         clean=lambda text: clean(text, LONGEST),
