@@ -6,9 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 
 from service.search.conclusion import Searching
 from service.search.graph import Range
-from service.search.metric.location import locate
+from service.search.metric.location import concluded, sought
 from service.search.metric.samples import Question, Sample
 from service.search.metric.state import examine
+from service.search.metric.steps import above, places
 from service.search.metric.table import GOOD_END
 from service.search.metric.value import value
 
@@ -24,7 +25,11 @@ def next_commit(
 ) -> str | None:
     """None when nothing is left to ask. May be an end, and may be a commit that was measured already. `cost`: seconds
     that one run of a commit takes, its build with it where it has none yet."""
-    if not isinstance(locate(range_, samples, question, skipped=skipped).conclusion, Searching):
+    if not samples:
+        return range_.shas[-1]
+    state = examine(range_, samples, question)
+    steps = above(state, question, places(state, question.confidence))
+    if not isinstance(concluded(range_, state, question, steps, skipped), Searching):
         return None
-    best = value(range_, examine(range_, samples, question), skipped, in_flight, cost).best
+    best = value(range_, state, skipped, in_flight, cost, sought(question, state, steps)).best
     return range_.goods[0] if best == GOOD_END else range_.shas[best]

@@ -101,7 +101,9 @@ def _undecided(sides: _Sides, question: Question, alpha: float) -> Ends:
     level = float(mannwhitneyu(sides.bad, sides.good, alternative="greater").pvalue)
     if level < AT_LAST * alpha:
         if question.threshold is not None and sides.gap < _least_gap(sides, question):
-            return Ends("small", f"the bad end is worse (p = {level:.2g}), but not by {_asked(question)}: {sides.shown}")
+            return Ends(
+                "small", f"the bad end is worse (p = {level:.2g}), but not by {_asked(question)}: {sides.shown}"
+            )
         return Ends("differ", f"the bad end is worse than the good end (p = {level:.2g}): {sides.shown}")
     centred = [np.abs(side - np.median(side)) for side in (sides.good, sides.bad)]
     wider = float(levene(sides.good, sides.bad, center="median").pvalue) / 2 if all(map(np.any, centred)) else 1.0

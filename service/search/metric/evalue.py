@@ -3,8 +3,8 @@
 An e-value is what a bet against "both are the same" has become worth: its mean stays 1 when they are the same, so it
 ever reaches 1/alpha with a chance of at most alpha, whenever one stops (Ville). The bet is that the difference is
 drawn from normal laws of several widths, in units of the noise; the level and the noise are unknown, with the
-right-Haar prior, for which the Bayes factor is an e-value (Perez-Ortiz, Lardy, de Heide and Grünwald, E-statistics, group
-invariance and anytime-valid testing, 2024).
+right-Haar prior, for which the Bayes factor is an e-value (Perez-Ortiz, Lardy, de Heide and Grünwald, E-statistics,
+group invariance and anytime-valid testing, 2024).
 """
 
 from __future__ import annotations

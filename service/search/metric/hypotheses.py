@@ -14,13 +14,13 @@ from service.search.metric.model import Columns, Fits, Model, fits, uneven
 from service.search.metric.table import GOOD_END, Classes
 
 #: How likely each shape is before anything was measured: steps by their number, a ramp, a step with another spread.
-STEPS, RAMP, SPREAD = (0.70, 0.12, 0.05), 0.06, 0.07
+STEPS, RAMP, SPREAD = (0.55, 0.20, 0.10), 0.08, 0.07
 #: Variances behind a step, as multiples of those before it.
 RATIOS = (1 / 16, 1 / 4, 4.0, 16.0)
 #: So many pairs of steps, the likeliest, are looked at with a third one.
-BEAM = 32
+BEAM = 20
 #: Hypotheses that are less likely than the likeliest by this factor do not matter.
-NEGLIGIBLE = 1e-7
+NEGLIGIBLE = 1e-5
 #: A ramp begins and ends at one of so many measured commits, spread over the range.
 BENDS = 14
 #: Steps are paired among at most so many classes, the likeliest for a step alone.
@@ -89,9 +89,7 @@ class _Part:
     def kept(self, best: float) -> _Part:
         keep = self.score > best + np.log(NEGLIGIBLE)
         found = self.fits
-        few = Fits(
-            found.likelihood[keep], found.steps[keep], found.spread[keep], found.noise[keep], found.level[keep]
-        )
+        few = Fits(found.likelihood[keep], found.steps[keep], found.spread[keep], found.noise[keep], found.level[keep])
         return _Part(self.chosen[keep], self.score[keep], few, self.ratio)
 
 
@@ -178,7 +176,9 @@ def _joined(classes: Classes, ramps: Floats, parts: list[_Part], freedom: float)
 
 
 def _wide(found: np.ndarray, widest: int, filler: float) -> np.ndarray:
-    return np.pad(found, ((0, 0), (0, widest - found.shape[1])), constant_values=filler)
+    wide = np.full((len(found), widest), filler, dtype=found.dtype)
+    wide[:, : found.shape[1]] = found
+    return wide
 
 
 def _largest(columns: Ints, steps: Floats, spread: Floats, freedom: float) -> Floats:

@@ -2,8 +2,8 @@
 
     the bench's level + the sum of the steps that lie behind the commit + noise,
 
-with a flat prior for the level of each bench, a normal one for each step and Jeffreys' for the noise, all integrated out
-in closed form: the normal-inverse-gamma model of Bayesian regression (Gelman et al., Bayesian Data Analysis, 2013,
+with a flat prior for the level of each bench, a normal one for each step and Jeffreys' for the noise, all integrated
+out in closed form: the normal-inverse-gamma model of Bayesian regression (Gelman et al., Bayesian Data Analysis, 2013,
 chapter 14). Flat levels take part by centring each bench's numbers on its mean.
 """
 
@@ -34,8 +34,8 @@ class Columns:
 @dataclass(frozen=True, eq=False)
 class Model:
     """`rest`: squares about the benches' means. `least`: what is added to all squares, as the floor of the noise.
-    `freedom`: of the noise. `stride`: variance of the prior of a step, as a multiple of the noise's. `level`: the mean of
-    everything, about the table's centre."""
+    `freedom`: of the noise. `stride`: variance of the prior of a step, as a multiple of the noise's. `level`: the mean
+    of everything, about the table's centre."""
 
     table: Table
     rest: float

@@ -1,4 +1,4 @@
-"""Numbers as the search compares them: larger is worse, by ratio where all are positive, and no single run is far off."""
+"""Numbers as the search compares them: larger is worse, by ratio where all are positive, and no run is far off."""
 
 from __future__ import annotations
 

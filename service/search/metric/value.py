@@ -2,8 +2,8 @@
 place, in bits.
 
 The number's law is a mixture of normal ones, one for each place. Its information is taken for that of a normal law with
-the same variance (Shannon, A mathematical theory of communication, 1948, section 25): an upper bound, close to the truth
-where noise is large, and in the right order where it is small. A difference in spread counts likewise, by the logarithm
+the same variance (Shannon, A mathematical theory of communication, 1948, section 25): an upper bound, close to the
+truth where noise is large, and in the right order where it is small. A difference in spread counts likewise, by the logarithm
 of the variance, of which a run tells half a unit (Fisher).
 """
 
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from service.search.graph import DENSE, Bools, Floats, Ints, Range, mass_below
+from service.search.graph import Bools, Floats, Ints, Range, mass_below
 from service.search.metric.hypotheses import Posterior, ramped
 from service.search.metric.state import State
 from service.search.metric.table import GOOD_END, Classes, classes
 from service.search.position import HASTE, testable
 
-#: On a large range so many commits are looked at closely, besides those that were measured.
-SHORTLIST = 48
+#: On a range of more commits than these so many are looked at closely, besides those that were measured.
+EVERY, SHORTLIST = 64, 40
 #: Places that hold less of the belief do not matter.
 NEGLIGIBLE = 1e-7
 
@@ -50,7 +50,10 @@ def value(
     skipped: Collection[str] = (),
     in_flight: Sequence[str] = (),
     cost: Mapping[str, float] | None = None,
+    target: Floats | None = None,
 ) -> Value:
+    """`target[h, j]`: the share of hypothesis h in which its j-th step is the one that is sought; without it that is the
+    largest."""
     untestable = np.zeros(len(range_), dtype=bool)
     untestable[[index for sha in skipped if (index := range_.find(sha)) is not None]] = True
     chances = testable(untestable)
@@ -58,7 +61,7 @@ def value(
     flying = [GOOD_END if (index := range_.find(sha)) is None else index for sha in in_flight]
     fine = _fine(range_, state, [index for index in flying if index != GOOD_END], chances)
     places = np.append(fine.places, GOOD_END)
-    expected = _expected(state, fine, places)
+    expected = _expected(state, fine, places, state.posterior.largest if target is None else target)
     bits = _bits(expected, [int(np.flatnonzero(places == index)[0]) for index in flying])
     worth = bits * np.append(chances[fine.places], 1.0 if range_.goods else 0.0)
     if cost is not None:
@@ -102,9 +105,9 @@ def _learn(deviations: Floats, place: int, noise: float) -> None:
         deviations -= share * np.outer(deviations @ seen, seen)
 
 
-def _expected(state: State, fine: Classes, places: Ints) -> _Expected:
+def _expected(state: State, fine: Classes, places: Ints, target: Floats) -> _Expected:
     found, coarse = state.posterior, state.classes
-    weights, level, steps, ratio = _by_place(found)
+    weights, level, steps, ratio = _by_place(found, target)
     first = np.unique(fine.of, return_index=True)[1]
     of = coarse.of[first]
     shares = weights[of] * fine.sizes / coarse.sizes[of]
@@ -127,8 +130,8 @@ def _expected(state: State, fine: Classes, places: Ints) -> _Expected:
     )
 
 
-def _by_place(found: Posterior) -> tuple[Floats, Floats, Floats, Floats]:
-    """By class that holds the largest step: the belief in it, and then the mean level before any step, the mean steps at
+def _by_place(found: Posterior, target: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """By class that holds the step sought: the belief in it, and then the mean level before any step, the mean steps at
     each class, and the mean logarithm of the ratio of variances."""
     count = len(found.classes)
     weights, level, ratio, steps = np.zeros(count), np.zeros(count), np.zeros(count), np.zeros((count, count))
@@ -136,7 +139,7 @@ def _by_place(found: Posterior) -> tuple[Floats, Floats, Floats, Floats]:
     columns = found.columns[use]
     for at in range(columns.shape[1]):
         rows = np.flatnonzero(columns[:, at] >= 0)
-        where, share = columns[rows, at], (found.weights[use] * found.largest[use, at])[rows]
+        where, share = columns[rows, at], (found.weights[use] * target[use, at])[rows]
         np.add.at(weights, where, share)
         np.add.at(level, where, share * found.level[use][rows])
         np.add.at(ratio, where, share * found.ratio[use][rows])
@@ -161,7 +164,7 @@ def _ramp(found: Posterior, places: Ints) -> tuple[float, Floats]:
 def _fine(range_: Range, state: State, flying: Sequence[int], chances: Floats) -> Classes:
     """The commits worth a look, and the candidates that they tell apart."""
     n = len(range_)
-    if n <= DENSE:
+    if n <= EVERY:
         rows: Bools = np.tril(np.ones((n, n), dtype=bool)) if range_.is_line else range_.matrix
         return Classes(np.arange(n), np.arange(n), np.ones(n), rows)
     belief = state.posterior.places[state.classes.of] / state.classes.sizes[state.classes.of]

@@ -21,3 +21,7 @@ def told(values: Sequence[float]) -> str:
 
 def share(value: float) -> str:
     return f"{100 * value:.3g} %"
+
+
+def short(sha: str) -> str:
+    return sha[:10]
