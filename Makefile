@@ -4,6 +4,9 @@ BIN := .venv/bin
 READY := .venv/.ready
 COMPILER := $(if $(shell command -v cc),,.venv/compiler/cc)
 
+# Tests and service start hundreds of processes; each would compile what it imports anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-gpu lint format lock bench bench-builds bench-logs bench-metric-example bench-search setup clean
 
 setup: $(READY)
@@ -15,7 +18,7 @@ $(READY): requirements.lock pyproject.toml
 	  || { echo "python3 cannot make a virtual environment; on Debian: apt-get install python3-venv"; rm -rf .venv; exit 1; }
 	@awk '/^[a-z0-9]/ { ours = 0 } /^uv==/ { ours = 1 } ours' requirements.lock > .venv/uv.lock
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r .venv/uv.lock
-	@VIRTUAL_ENV=.venv $(BIN)/uv pip install --quiet --require-hashes -r requirements.lock
+	@VIRTUAL_ENV=.venv $(BIN)/uv pip install --quiet --compile-bytecode --require-hashes -r requirements.lock
 	@VIRTUAL_ENV=.venv $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
