@@ -6,13 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from service.application import builds, cancel, wording
+from service.application import builds, cancel, nodes, wording
 from service.application.dispatch import dispatch
 from service.application.forecast import Fleet, Forecast, forecast, with_room
 from service.application.keys import Scope
-from service.application.plan import Step, Wanted, step, stopped
+from service.application.measuring import Gauge
+from service.application.moves import Step, Wanted, stopped
+from service.application.plan import step
 from service.application.ports import Transaction
-from service.application.verdicts import clues, derive, refusal
+from service.application.verdicts import clues, derive, numbers_of, refusal
 from service.domain.bisection import Bisection, Probe
 from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_BUILDS, LIVE_PROBES, BisectionState, ProbeState, moved
 
@@ -26,11 +28,16 @@ def advance(tx: Transaction, bisection: Bisection, scope: Scope, ahead: int, now
     now, or another one than the scope was read for, and the search needs a scope that leads to it.
     """
     while bisection.state in ADVANCING:
-        probes = derive(tx, bisection, now)
+        searching = bisection.state is not BisectionState.CHECKING_ENDS
+        probes = derive(tx, bisection, now, scope.range if searching else None)
         if bisection.state is BisectionState.SEARCHING and clues(bisection, probes) != scope.lead.clues:
             return False
         taken = _refused(bisection, probes) or step(
-            bisection, probes, scope, _forecast(tx, bisection, scope, probes, ahead, now)
+            bisection,
+            probes,
+            scope,
+            _forecast(tx, bisection, scope, probes, ahead, now),
+            _gauge(tx, bisection, probes, now),
         )
         bisection = _take(tx, bisection, probes, taken, scope, now)
         if taken.state is None and not _judged_at_once(tx, bisection, probes, taken):
@@ -41,6 +48,14 @@ def advance(tx: Transaction, bisection: Bisection, scope: Scope, ahead: int, now
 def _refused(bisection: Bisection, probes: Sequence[Probe]) -> Step | None:
     problem = refusal(bisection, probes)
     return stopped(BisectionState.REFUSED, problem, probes) if problem is not None else None
+
+
+def _gauge(tx: Transaction, bisection: Bisection, probes: Sequence[Probe], now: datetime) -> Gauge | None:
+    numbers = numbers_of(bisection, probes)
+    if numbers is None:
+        return None
+    home = nodes.home(numbers.runs)
+    return Gauge(numbers, nodes.alike(tx, bisection, home, now) if home is not None else ())
 
 
 def _forecast(
@@ -95,6 +110,7 @@ def _planned(
     trial = 1 + sum(probe.sha == wanted.sha and probe.state is not ProbeState.CANCELLED for probe in probes)
     id = f"{bisection.id}.{number}"
     probe = Probe(id, bisection.id, number, wanted.sha, trial, wanted.purpose, ProbeState.PLANNED, now)
+    probe = replace(probe, target=wanted.target)
     tx.add_probe(probe)
     tx.add_event(bisection.id, now, "planned", {"probe": id, "sha": wanted.sha, "purpose": str(wanted.purpose)})
     return probe

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from service.application import telling, wording
+from service.application.measure import SURE, Numbers, bench_of, marks_of, number
 from service.domain.bisection import Bisection, Commit, Probe
 from service.domain.evidence import Verdict
+from service.domain.lifecycle import BisectionState
 from service.domain.metric import Better, Metric
-from service.search.metric.results import Shape
-from service.search.metric.samples import Interval
+from service.search import Searching
+from service.search.graph import Range
+from service.search.metric import Interval, Location, Shape
 
 
 @dataclass(frozen=True)
@@ -77,52 +81,89 @@ class Curve:
     notes: tuple[str, ...] = ()
 
 
+def nothing_yet(bisection: Bisection, metric: Metric) -> Curve:
+    """Before the commits are looked up."""
+    return Curve(metric.name, metric.unit, metric.better, headline=wording.headline(bisection, ()))
+
+
 def curve(
-    bisection: Bisection, metric: Metric, probes: Sequence[Probe], order: Sequence[str], commits: Mapping[str, Commit]
+    bisection: Bisection, numbers: Numbers, probes: Sequence[Probe], range_: Range, commits: Mapping[str, Commit]
 ) -> Curve:
-    """`order`: the range, parents first, the bad end last; empty until the commits are looked up."""
-    positions = {**dict.fromkeys(bisection.good_shas, 0), **{sha: at for at, sha in enumerate(order, start=1)}}
-    measured = [(probe, run) for probe in probes if (run := _run(probe)) is not None]
-    shas = sorted({probe.sha for probe, _ in measured if probe.sha in positions}, key=lambda sha: (positions[sha], sha))
-    points = tuple(
-        Point(
-            sha=sha,
-            subject=commits[sha].subject,
-            position=positions[sha],
-            level=None,
-            runs=tuple(run for probe, run in measured if probe.sha == sha),
-            verdict=_verdict([probe for probe, _ in measured if probe.sha == sha]),
-            end=_end(bisection, sha),
-        )
-        for sha in shas
-    )
+    """`probes`: all of the bisection, with the verdicts that they have."""
+    searched = bisection.state not in (BisectionState.CHECKING_ENDS, BisectionState.REFUSED) and bool(numbers.runs)
+    location = numbers.location(range_) if searched else None
+    places = _positions(numbers.range(range_))
+    points = _points(numbers, places, commits, location)
+    answer = tuple(commits[sha] for sha in bisection.answer.shas if sha in commits) if bisection.answer else ()
     return Curve(
-        name=metric.name,
-        unit=metric.unit,
-        better=metric.better,
+        name=numbers.metric.name,
+        unit=numbers.unit,
+        better=numbers.metric.better,
         points=points,
         good=_side(points, "good"),
         bad=_side(points, "bad"),
-        candidates=len(order),
+        steps=_marks(location, places, relative=numbers.ends.relative) if location is not None else (),
+        candidates=len(range_),
+        left=_left(location, points) if location is not None else None,
+        shape=location.shape if location is not None else "step",
+        headline=wording.headline(bisection, answer),
+        notes=tuple(telling.lines(numbers, range_)) if searched else (),
     )
 
 
-def _run(probe: Probe) -> Run | None:
-    found = probe.outcome.measurements[:1] if probe.outcome is not None else ()
-    if probe.outcome is None or not found or found[0].value is None:
-        return None
-    throttled = probe.outcome.environment.get("throttled")
-    return Run(probe.id, found[0].value, probe.node or "", (f"throttled: {throttled}",) if throttled else ())
+def _positions(range_: Range) -> dict[str, int]:
+    return {**dict.fromkeys(range_.goods, 0), **{sha: at for at, sha in enumerate(range_.shas, start=1)}}
 
 
-def _verdict(probes: Sequence[Probe]) -> str:
-    verdicts = [probe.verdict for probe in probes if probe.verdict in (Verdict.GOOD, Verdict.BAD)]
+def _points(
+    numbers: Numbers, places: Mapping[str, int], commits: Mapping[str, Commit], location: Location | None
+) -> tuple[Point, ...]:
+    dropped = numbers.dropped()
+    of_commit: dict[str, list[Probe]] = {}
+    for run in numbers.runs:
+        of_commit.setdefault(run.sha, []).append(run)
+    return tuple(
+        Point(
+            sha=sha,
+            subject=commits[sha].subject,
+            position=places[sha],
+            level=location.levels.get(sha) if location is not None else None,
+            runs=tuple(_run(run, dropped.get(run.id, "")) for run in of_commit[sha]),
+            verdict=_verdict(of_commit[sha]),
+            end=numbers.end(sha),
+        )
+        for sha in sorted(of_commit, key=lambda sha: (places.get(sha, -1), sha))
+        if sha in places
+    )
+
+
+def _run(probe: Probe, dropped: str) -> Run:
+    return Run(probe.id, number(probe.outcome) or 0.0, bench_of(probe), marks_of(probe), dropped)
+
+
+def _verdict(runs: Sequence[Probe]) -> str:
+    verdicts = [run.verdict for run in runs if run.verdict in (Verdict.GOOD, Verdict.BAD)]
     return str(verdicts[-1]) if verdicts else ""
 
 
-def _end(bisection: Bisection, sha: str) -> str:
-    return "bad" if sha == bisection.bad_sha else "good" if sha in bisection.good_shas else ""
-
-
 def _side(points: Sequence[Point], end: str) -> Side:
-    return Side(tuple(run.value for point in points if point.end == end for run in point.runs if not run.dropped))
+    mine = [point for point in points if point.end == end]
+    values = tuple(run.value for point in mine for run in point.runs if not run.dropped)
+    return Side(values, mine[0].level if mine else None)
+
+
+def _marks(location: Location, places: Mapping[str, int], *, relative: bool) -> tuple[Mark, ...]:
+    found = []
+    for step in location.steps:
+        at = [places[sha] for sha in step.shas]
+        found.append(Mark(step.shas, min(at), max(at), step.size, relative))
+    return tuple(found)
+
+
+def _left(location: Location, points: Sequence[Point]) -> tuple[int, int] | None:
+    """Between the last commit that is good beyond doubt and the first that is bad."""
+    if not isinstance(location.conclusion, Searching):
+        return None
+    good = [point.position for point in points if location.bad.get(point.sha, 0.5) <= 1 - SURE]
+    bad = [point.position for point in points if location.bad.get(point.sha, 0.5) >= SURE]
+    return (max(good, default=0) + 1, min(bad)) if bad and max(good, default=0) < min(bad) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from service.application import cancel, evict, nodes, queries, record, survey, sweep, wording
+from service.application import cancel, evict, nodes, queries, record, survey, sweep, telling, wording
 from service.application import curve as curves
 from service.application import follow as following
 from service.application import prepare as preparation
@@ -17,12 +17,13 @@ from service.application.outbox import compose
 from service.application.queries import LogStream
 from service.application.report import Report
 from service.application.submit import Submission, complete
-from service.application.verdicts import derive, taken_back
+from service.application.verdicts import derive, numbers_of, taken_back
 from service.application.work import Work
 from service.domain.bisection import Bisection, Build, Event, Message, Node, Probe, Request
 from service.domain.errors import UserError
 from service.domain.lifecycle import BisectionState
 from service.domain.results import BuildReport, ProbeReport, SurveyReport
+from service.search.graph import Range
 
 #: Ends that stand on verdicts.
 REOPENED = frozenset({BisectionState.FOUND, BisectionState.SUSPECTS, BisectionState.REFUSED})
@@ -33,7 +34,7 @@ class Flow(Work):
 
     def draft(self, submission: Submission) -> Request:
         """What `submit` would begin, with its notes. Errors: as of `submit`."""
-        request = complete(submission, self.ports.recipes, self.ports.policy, self.ports.servers)
+        request = complete(submission, self.ports.recipes, self.ports.policy, self.ports.servers, self.ports.readers)
         self.ports.history.check(request.repo)
         return request
 
@@ -84,19 +85,19 @@ class Flow(Work):
             waits = nodes.waits(bisection, tx.nodes(), self.ports.clock.now())
         wanted = reports.wanted_commits(bisection, probes)
         commits = self.ports.history.commits(bisection.request.repo, wanted) if wanted else {}
-        return reports.report(bisection, probes, commits, builds, waits)
+        numbers = numbers_of(bisection, probes)
+        measured = telling.lines(numbers, self._measured_range(bisection)) if numbers is not None else ()
+        return reports.report(bisection, probes, commits, builds, (*waits, *measured))
 
     def curve(self, id: str) -> Curve:
         """Errors: NotFound, also where no metric was asked for."""
         with self.ports.bisections.transaction() as tx:
             bisection, probes = tx.bisection(id), tx.probes(id)
-        metric, asked, bad = queries.metric_of(bisection), bisection.request, bisection.bad_sha
-        if bad is None:
-            return curves.curve(bisection, metric, (), (), {})
-        history = self.ports.history
-        order = history.range(asked.repo, bisection.good_shas, bad, first_parent=asked.first_parent).shas
-        commits = history.commits(asked.repo, reports.wanted_commits(bisection, probes))
-        return curves.curve(bisection, metric, probes, order, commits)
+        metric, numbers, range_ = queries.metric_of(bisection), numbers_of(bisection, probes), None
+        if numbers is not None and (range_ := self._measured_range(bisection)) is not None:
+            commits = self.ports.history.commits(bisection.request.repo, reports.wanted_commits(bisection, probes))
+            return curves.curve(bisection, numbers, probes, range_, commits)
+        return curves.nothing_yet(bisection, metric)
 
     def log(self, probe_id: str) -> LogStream:
         """Errors: NotFound; NotNow while the probe still runs."""
@@ -142,10 +143,11 @@ class Flow(Work):
 
         An answer that they do not bear any more is taken back, and the search goes on from what they say.
         """
+        range_ = self._measured_range(self.bisection(id))
         with self._work() as tx:
             bisection = tx.bisection(id, lock=True)
             before = {probe.id: probe.verdict for probe in tx.probes(id)}
-            after = derive(tx, bisection, self.ports.clock.now())
+            after = derive(tx, bisection, self.ports.clock.now(), range_)
             changed = tuple(probe for probe in after if probe.verdict is not before[probe.id])
             again = bisection.state in REOPENED and (bool(changed) or taken_back(bisection, after))
             if again:
@@ -249,6 +251,13 @@ class Flow(Work):
         self._advance_all(touched)
 
     # How it is done
+
+    def _measured_range(self, bisection: Bisection) -> Range | None:
+        """Of a number that got worse, once its commits are looked up."""
+        if bisection.request.metric is None or bisection.bad_sha is None:
+            return None
+        request, goods = bisection.request, bisection.good_shas
+        return self.ports.history.range(request.repo, goods, bisection.bad_sha, first_parent=request.first_parent)
 
     def _look_after_nodes(self) -> set[str]:
         """The broker may have forgotten who was taken out; and what waits for a node that is gone goes to any other."""

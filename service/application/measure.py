@@ -1,79 +1,214 @@
-"""Verdicts on commits by a number: all runs of a commit together, compared with those of both ends."""
+"""The numbers of a bisection: which runs count, on what they were measured, and what they amount to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from statistics import median
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import Literal
 
 from service.domain.bisection import Bisection, Probe
-from service.domain.evidence import Judgement, Outcome, Verdict
-from service.domain.metric import Metric
-from service.search.metric import MOST, Ends, compare_ends, judge
+from service.domain.evidence import Outcome, Verdict
+from service.domain.metric import Better, Measurement, Metric
+from service.search.graph import Range
+from service.search.metric import (
+    Ends,
+    Location,
+    Question,
+    Reading,
+    Sample,
+    Steady,
+    compare_ends,
+    locate,
+    steady,
+)
+
+#: From this chance on a commit is said to be bad, and good from what is left.
+SURE = 0.95
+#: Which end a commit is; "" for one between them.
+End = Literal["good", "bad", ""]
+#: What is computed at each step, and in every report, is remembered.
+REMEMBERED = 128
 
 
 @dataclass(frozen=True)
-class Measured:
-    """`samples`: by commit, in the order of its runs; `good`, `bad`: those of the ends."""
+class Numbers:
+    """`runs`: those that count, in order of time; `unit`: of all of them, empty when nobody said. `skipped`: commits
+    that cannot be measured."""
 
     metric: Metric
-    samples: Mapping[str, tuple[float, ...]]
+    question: Question
     good_shas: tuple[str, ...]
     bad_sha: str
+    runs: tuple[Probe, ...] = ()
+    unit: str = ""
+    skipped: frozenset[str] = frozenset()
+
+    @cached_property
+    def readings(self) -> tuple[Reading, ...]:
+        return tuple(Reading(self._sample(run), self.end(run.sha)) for run in self.runs)
+
+    def _sample(self, run: Probe) -> Sample:
+        assert run.outcome is not None
+        return Sample(run.sha, number(run.outcome) or 0.0, bench_of(run))
+
+    def end(self, sha: str) -> End:
+        """ "good", "bad", or "" for a commit between them."""
+        return "bad" if sha == self.bad_sha else "good" if sha in self.good_shas else ""
 
     @property
-    def good(self) -> tuple[float, ...]:
-        return tuple(value for sha in self.good_shas for value in self.samples.get(sha, ()))
-
-    @property
-    def bad(self) -> tuple[float, ...]:
-        return self.samples.get(self.bad_sha, ())
+    def steady(self) -> Steady:
+        return _steady(self.readings)
 
     @property
     def ends(self) -> Ends:
-        return compare_ends(self.good, self.bad, self.metric.better.value)
+        """By what was measured on one bench, the one that measured most."""
+        kept = self.steady.kept
+        bench = Counter(one.bench for one in kept).most_common(1)[0][0] if kept else ""
+        mine = [one for one in kept if one.bench == bench]
+        sides = (tuple(one for one in mine if self.end(one.sha) == end) for end in ("good", "bad"))
+        return _compared(*sides, self.question)
 
-    def plus(self, run: Probe) -> Measured:
-        value = number(run.outcome) if run.outcome is not None else None
-        more = () if value is None else (value,)
-        return replace(self, samples={**self.samples, run.sha: (*self.samples.get(run.sha, ()), *more)})
+    def range(self, between: Range) -> Range:
+        """With the good ends, which are measured as well."""
+        return _with_goods(between, self.good_shas)
+
+    def location(self, between: Range) -> Location:
+        return _located(self.range(between), self.steady.kept, self.question, self.skipped)
+
+    def dropped(self) -> Mapping[str, str]:
+        """By probe, why its number does not count."""
+        return {self.runs[index].id: why for index, why in self.steady.dropped.items()}
 
 
-def measured(bisection: Bisection, runs: Iterable[Probe]) -> Measured | None:
-    """Of the runs that count; None for a failure that is no number."""
+@lru_cache(maxsize=REMEMBERED)
+def _with_goods(between: Range, goods: tuple[str, ...]) -> Range:
+    return replace(between, goods=goods)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _steady(readings: tuple[Reading, ...]) -> Steady:
+    return steady(readings)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _compared(good: tuple[Sample, ...], bad: tuple[Sample, ...], question: Question) -> Ends:
+    return compare_ends(good, bad, question)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _located(range_: Range, samples: tuple[Sample, ...], question: Question, skipped: frozenset[str]) -> Location:
+    return locate(range_, samples, question, skipped=skipped)
+
+
+def numbers(bisection: Bisection, runs: Iterable[Probe], skipped: frozenset[str] = frozenset()) -> Numbers | None:
+    """Of the runs that went well; None for a failure that is no number."""
     metric = bisection.request.metric
     if metric is None:
         return None
-    found = Measured(metric, {}, bisection.good_shas, bisection.bad_sha or "")
-    for run in runs:
-        found = found.plus(run)
-    return found
+    counted = [run for run in runs if run.outcome is not None and number(run.outcome) is not None]
+    counted.sort(key=lambda run: (run.finished_at or run.planned_at, run.number))
+    unit = next((found for run in counted if (found := unit_of(run.outcome))), metric.unit)
+    fit = tuple(run for run in counted if unit_of(run.outcome) in ("", unit))
+    return Numbers(
+        metric, question_of(bisection, metric), bisection.good_shas, bisection.bad_sha or "", fit, unit, skipped
+    )
 
 
-def number(outcome: Outcome) -> float | None:
+def question_of(bisection: Bisection, metric: Metric) -> Question:
+    threshold = metric.threshold
+    return Question(
+        better="higher" if metric.better is Better.HIGHER else "lower",
+        threshold=threshold.value if threshold is not None else None,
+        relative=threshold.relative if threshold is not None else True,
+        runs=bisection.request.measuring.runs,
+    )
+
+
+def decisive(outcome: Outcome | None) -> Measurement | None:
     """Of the metric that decides."""
-    return outcome.measurements[0].value if outcome.measurements else None
+    return outcome.measurements[0] if outcome is not None and outcome.measurements else None
 
 
-def verdict(found: Measured, sha: str) -> Judgement | None:
-    """None as long as more runs are needed to tell."""
-    ends = found.ends
-    mine = found.samples.get(sha, ())
-    if ends.verdict != "differ" or not mine:
-        return None
-    how = f"measured {_shown(mine)}"
-    if sha == found.bad_sha or sha in found.good_shas:
-        return Judgement(Verdict.BAD if sha == found.bad_sha else Verdict.GOOD, how)
-    how += f"; good end {_middle(found.good)}, bad end {_middle(found.bad)}"
-    told = judge(mine, found.good, found.bad, found.metric.better.value)
-    if told != "unsure":
-        return Judgement(Verdict(told), how)
-    return Judgement(Verdict.SKIP, f"{how}: cannot be told apart") if len(mine) >= MOST else None
+def number(outcome: Outcome | None) -> float | None:
+    found = decisive(outcome)
+    return found.value if found is not None else None
 
 
-def _middle(values: Sequence[float]) -> str:
-    return f"{median(values):g} ({len(values)} runs)"
+def unit_of(outcome: Outcome | None) -> str:
+    found = decisive(outcome)
+    return found.unit if found is not None else ""
 
 
-def _shown(values: Sequence[float]) -> str:
-    return ", ".join(f"{value:g}" for value in values)
+def bench_of(run: Probe) -> str:
+    """The node, with the GPUs that the run had: what two runs must share to be compared as they are."""
+    cards = run.outcome.environment.get("gpu_indexes", "") if run.outcome is not None else ""
+    return f"{run.node or ''} GPU {cards}" if cards else run.node or ""
+
+
+def cards_of(runs: Iterable[Probe], node: str) -> tuple[int, ...]:
+    """The GPUs that the last run on this node had; none where nothing is known of them."""
+    told = [
+        run.outcome.environment.get("gpu_indexes", "") for run in runs if run.outcome is not None and run.node == node
+    ]
+    last = next((cards for cards in reversed(told) if cards), "")
+    return tuple(int(index) for index in last.split(",") if index.strip().isdigit())
+
+
+def marks_of(run: Probe) -> tuple[str, ...]:
+    """What speaks against a number, though it counts."""
+    if run.outcome is None:
+        return ()
+    facts = run.outcome.environment
+    told = (("throttled", "the card throttled: {}"), ("gpu_held_by", "{}"))
+    return tuple(words.format(facts[name]) for name, words in told if facts.get(name))
+
+
+@dataclass(frozen=True)
+class Said:
+    """A verdict by the numbers; None as long as more runs are needed to tell."""
+
+    verdict: Verdict | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """By the numbers, of each run that has one. `range_`: None before the search."""
+
+    numbers: Numbers
+    range_: Range | None = None
+    _dropped: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, found: Numbers, range_: Range | None) -> Verdicts:
+        return cls(found, range_, found.dropped() if found.runs else {})
+
+    def said(self, run: Probe) -> Said:
+        found = decisive(run.outcome)
+        if found is None or found.value is None:
+            return Said(Verdict.SKIP, f"nothing was measured: {found.problem if found else 'no number was found'}")
+        told = f"measured {shown(found.value, found.unit)}"
+        if found.unit and self.numbers.unit and found.unit != self.numbers.unit:
+            return Said(Verdict.SKIP, f"{told}, but the other runs are in {self.numbers.unit}")
+        told = "; ".join((told, *marks_of(run)))
+        if why := self._dropped.get(run.id):
+            return Said(None, f"{told}; dropped, since {why}")
+        return Said(self._verdict(run), told)
+
+    def _verdict(self, run: Probe) -> Verdict | None:
+        end = self.numbers.end(run.sha)
+        if end:
+            differ = self.range_ is not None or self.numbers.ends.verdict == "differ"
+            return (Verdict.BAD if end == "bad" else Verdict.GOOD) if differ else None
+        if self.range_ is None:
+            return run.verdict
+        chance = self.numbers.location(self.range_).bad.get(run.sha)
+        if chance is None or 1 - SURE < chance < SURE:
+            return None
+        return Verdict.BAD if chance >= SURE else Verdict.GOOD
+
+
+def shown(value: float, unit: str) -> str:
+    return f"{value:g} {unit}".rstrip()

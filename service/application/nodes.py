@@ -81,6 +81,9 @@ def another(tx: Transaction, probe: Probe, faults: Sequence[Fault], now: datetim
     tried, unfit = {fault.node for fault in faults}, {fault.node for fault in faults if fault.kind in REFUSED}
     count, wanted = bisection.request.recipe.resources.gpus, bisection.setup.gpu_class
     there = fitting(running(tx.nodes(), now), count, wanted)
+    if (measured := measured_on(tx, bisection)) is not None:
+        comparable = alike(tx, bisection, measured, now)
+        there = tuple(node for node in there if node.name in comparable)
     left = [node for node in there if node.name not in tried]
     if not left and unfit:
         # One that would refuse it is always the first to be free.
@@ -89,6 +92,34 @@ def another(tx: Transaction, probe: Probe, faults: Sequence[Fault], now: datetim
         return None
     busy = Counter(other.node or other.target for other in tx.probes_in((ProbeState.QUEUED, ProbeState.RUNNING)))
     return min(left, key=lambda node: (busy[node.name], node.name)).name
+
+
+def measured_on(tx: Transaction, bisection: Bisection) -> str | None:
+    """The node that a number's further runs are compared with; None where nothing was measured."""
+    if bisection.request.metric is None:
+        return None
+    return home([p for p in tx.probes(bisection.id) if p.outcome is not None and p.outcome.measurements])
+
+
+def home(runs: Sequence[Probe]) -> str | None:
+    """The node that measured most, the first of several."""
+    count = Counter(run.node for run in runs if run.node is not None)
+    return max(count, key=lambda name: count[name], default=None)
+
+
+def alike(tx: Transaction, bisection: Bisection, name: str, now: datetime) -> tuple[str, ...]:
+    """Nodes whose numbers can be compared with those of this one, which comes first: of the same hardware, and with the
+    GPUs that the bisection's runs get. All of them take probes now."""
+    known = tx.node(name)
+    if known is None:
+        return (name,)
+    count, wanted = bisection.request.recipe.resources.gpus, bisection.setup.gpu_class
+    there = [node for node in fitting(running(tx.nodes(), now), count, wanted) if _hardware(node) == _hardware(known)]
+    return tuple(sorted((node.name for node in there), key=lambda other: (other != name, other)))
+
+
+def _hardware(node: Node) -> str:
+    return node.facts.get("hardware", "")
 
 
 def take_out(tx: Transaction, name: str, why: str, now: datetime) -> None:

@@ -52,7 +52,8 @@ class Composer:
             project=_project(recipe),
         )
 
-    def probe(self, probe: Probe, build: Build | None) -> ProbeOrder:
+    def probe(self, probe: Probe, build: Build | None, cards: tuple[int, ...] = ()) -> ProbeOrder:
+        """`cards`: the GPUs that it shall have; any, when empty."""
         request = self.bisection.request
         return ProbeOrder(
             bisection=self.bisection.id,
@@ -69,7 +70,8 @@ class Composer:
             wheel_key=build.key if build else None,
             control=request.control,
             metrics=(request.metric, *request.other_metrics) if request.metric is not None else (),
-            warmup=request.measuring.warmup,
+            warmup=request.measuring.warmup if request.metric is not None else 0,
+            cards=cards,
             resources=request.recipe.resources,
             gpu_class=self.bisection.setup.gpu_class,
             secrets=request.recipe.secrets,

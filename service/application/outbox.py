@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from service.application.measure import cards_of
 from service.application.orders import Composer
 from service.application.ports import Ports, Transaction
 from service.domain.bisection import Message
@@ -86,7 +87,9 @@ def _probe(tx: Transaction, id: str, attempt: object) -> Callable[[Ports], None]
         return _nothing
     bisection = tx.bisection(probe.bisection_id)
     build = tx.build(probe.build_key) if probe.build_key else None
-    return lambda ports: ports.queue.send_probe(Composer(bisection, ports.history).probe(probe, build))
+    measured = bisection.request.metric is not None and probe.target is not None
+    cards = cards_of(tx.probes(bisection.id), probe.target or "") if measured else ()
+    return lambda ports: ports.queue.send_probe(Composer(bisection, ports.history).probe(probe, build, cards))
 
 
 def _node(tx: Transaction, name: str) -> Callable[[Ports], None]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from service.application import wording
+from service.application import measuring, wording
 from service.application.forecast import Forecast, cost, worth_building
 from service.application.keys import Scope
-from service.application.measure import Measured, measured
+from service.application.measuring import Gauge
+from service.application.moves import Step, Wanted, stopped
 from service.domain.bisection import Answer, Bisection, Probe, Problem, Purpose
 from service.domain.errors import BadEnds
 from service.domain.evidence import Verdict
@@ -37,51 +38,26 @@ LOOK_AHEAD = 8
 _EXPECTED = {Purpose.BAD_END: Verdict.BAD, Purpose.GOOD_END: Verdict.GOOD}
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """A commit to probe, and why."""
-
-    sha: str
-    purpose: Purpose
-
-
-@dataclass(frozen=True)
-class Step:
-    """The next move: a state to go to (or none), probes to plan, probes that became worthless, what the end is.
-
-    `ahead`: commits whose wheels may be built meanwhile, the most useful first. `note`: how the search goes, for the
-    report. Nothing at all means: wait for what is in flight.
-    """
-
-    state: BisectionState | None = None
-    wanted: tuple[Wanted, ...] = ()
-    worthless: tuple[Probe, ...] = ()
-    answer: Answer | None = None
-    problem: Problem | None = None
-    candidates_left: int | None = None
-    expected_probes: float | None = None
-    ahead: tuple[str, ...] = ()
-    note: str = ""
-
-
 NO_FORECAST = Forecast()
 
 
-def step(bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecast: Forecast = NO_FORECAST) -> Step:
-    """Only for a bisection that checks its ends, searches or confirms."""
+def step(
+    bisection: Bisection,
+    probes: Sequence[Probe],
+    scope: Scope,
+    forecast: Forecast = NO_FORECAST,
+    gauge: Gauge | None = None,
+) -> Step:
+    """Only for a bisection that checks its ends, searches or confirms. `gauge`: for a number that got worse."""
     if (problem := _unfit(probes, bisection.candidates_left)) is not None:
         return stopped(BisectionState.FAILED, problem, probes)
+    if gauge is not None and bisection.state is not BisectionState.CONFIRMING:
+        return measuring.step(bisection, probes, scope, forecast, gauge)
     if bisection.state is BisectionState.CHECKING_ENDS:
         return _check_ends(bisection, probes, scope, forecast)
     if bisection.state is BisectionState.SEARCHING:
         return _search(bisection, probes, scope, forecast)
     return Step(state=BisectionState.FOUND)
-
-
-def stopped(state: BisectionState, problem: Problem, probes: Sequence[Probe]) -> Step:
-    """The end, whatever is still under way."""
-    live = tuple(probe for probe in probes if probe.state in LIVE_PROBES)
-    return Step(state=state, problem=problem, worthless=live)
 
 
 def _unfit(probes: Sequence[Probe], left: int | None) -> Problem | None:
@@ -132,22 +108,12 @@ def _ahead_of_search(
 
 
 def _wants_a_trial(bisection: Bisection, end: Wanted, probes: Sequence[Probe]) -> bool:
-    """One is enough; of a flaky failure, as many as it takes to see the end as it is said to be, up to END_TRIALS; of a
-    number, as many as it takes to tell the ends apart."""
+    """One is enough; of a flaky failure, as many as it takes to see the end as it is said to be, up to END_TRIALS."""
     trials = [p for p in probes if (p.sha, p.purpose) == (end.sha, end.purpose) and p.state is not ProbeState.CANCELLED]
-    if trials and (numbers := _numbers(bisection, probes)) is not None:
-        undecided = all(probe.state is ProbeState.JUDGED and probe.verdict is None for probe in trials)
-        hopeless = any(p.purpose in _EXPECTED and p.verdict is Verdict.SKIP for p in probes)
-        return undecided and not hopeless and numbers.ends.verdict == "unsure"
     if not trials or not bisection.request.flaky:
         return not trials
     settled = any(probe.verdict in (_EXPECTED[end.purpose], Verdict.SKIP) for probe in trials)
     return not settled and len(trials) < END_TRIALS and all(probe.verdict is not None for probe in trials)
-
-
-def _numbers(bisection: Bisection, probes: Sequence[Probe]) -> Measured | None:
-    """A run that failed has no number that counts."""
-    return measured(bisection, [probe for probe in probes if probe.verdict is not Verdict.SKIP])
 
 
 def _ends_judged(bisection: Bisection, probes: Sequence[Probe]) -> Step:
@@ -156,9 +122,6 @@ def _ends_judged(bisection: Bisection, probes: Sequence[Probe]) -> Step:
     faulted = [probe for probe in (bad, *goods) if probe.state is ProbeState.FAULTED]
     if faulted:
         return Step(state=BisectionState.FAILED, problem=wording.end_faulted(faulted[0]))
-    numbers = _numbers(bisection, probes)
-    if numbers is not None and bad.verdict is not Verdict.SKIP and numbers.ends.verdict == "alike":
-        return Step(state=BisectionState.REFUSED, problem=wording.ends_alike(numbers.ends.why, bad.sha))
     problem = _wrong_ends(bad, goods)
     if problem is not None:
         return Step(state=BisectionState.REFUSED, problem=problem)
@@ -218,22 +181,12 @@ def _suspects(shas: tuple[str, ...], why: str, probes: Sequence[Probe]) -> Step:
     return Step(BisectionState.SUSPECTS, (), (), answer, None, len(shas), 0.0)
 
 
-def _undecided(probes: Sequence[Probe], evidence: Evidence, in_flight: Sequence[str]) -> list[str]:
-    """Commits whose number needs one more run to be told."""
-    measured = dict.fromkeys(probe.sha for probe in probes if probe.state is ProbeState.JUDGED and not probe.verdict)
-    return [sha for sha in measured if sha not in evidence.tallies and sha not in in_flight]
-
-
 def _go_on(bisection: Bisection, probes: Sequence[Probe], scope: Scope, evidence: Evidence, forecast: Forecast) -> Step:
     live = [probe for probe in probes if probe.state in LIVE_PROBES]
     noise, width, prior = _noise(bisection), bisection.request.width, scope.lead.prior
     flying = tuple(probe.sha for probe in live)
     worthless = set(redundant(scope.range, evidence, flying, prior, noise))
     kept = tuple(probe.sha for probe in live if probe.sha not in worthless)
-    more = _undecided(probes, evidence, kept)
-    settled = redundant(scope.range, evidence, tuple(more), prior, noise) if more else ()
-    more = [sha for sha in more if sha not in settled]
-    kept = (*kept, *more[: max(width - len(kept), 0)])
     costs = _costs(bisection, scope, evidence, forecast)
     new = next_probes(scope.range, evidence, prior, kept, width, costs, noise)
     ahead: tuple[str, ...] = ()
@@ -242,7 +195,6 @@ def _go_on(bisection: Bisection, probes: Sequence[Probe], scope: Scope, evidence
         flying = (*kept, *new)
         likely = likely_next(scope.range, evidence, prior, flying, LOOK_AHEAD, costs, noise, width=width)
         ahead = worth_building(likely, scope.keys, forecast)
-    new = (*(sha for sha in kept if sha in more), *new)
     return Step(
         wanted=tuple(Wanted(sha, Purpose.SEARCH) for sha in new),
         worthless=tuple(probe for probe in live if probe.sha in worthless),

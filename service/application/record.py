@@ -107,6 +107,8 @@ def retry_probe(tx: Transaction, probe: Probe, fault: Fault, now: datetime, *, l
         rebuild(tx, replace(probe, faults=faults), now)
     elif not spent(faults):
         target = None if later else nodes.another(tx, probe, faults, now)
+        if target is None and nodes.measured_on(tx, tx.bisection(probe.bisection_id)) is not None:
+            target = probe.target
         seconds = LATER_S[min(counted(faults), len(LATER_S)) - 1] if later else delay_s(faults)
         queue_probe(tx, replace(probe, faults=faults, target=target), now, seconds)
     else:

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from service.application import builds, survey
+from service.application import builds, nodes, survey
 from service.application.dispatch import queue_probe
 from service.application.ports import ProbeQueue, Transaction
 from service.application.record import probe_started, release, retry_build, retry_probe
@@ -110,10 +110,16 @@ def stop(tx: Transaction, kind: str, id: str, attempt: int, now: datetime) -> No
 
 
 def send_elsewhere(tx: Transaction, found: Probe, now: datetime) -> None:
-    """What is queued for a node that takes none goes to any other."""
+    """What is queued for a node that takes none goes to any other; a number to one of the same hardware alone."""
     probe = tx.probe(found.id, lock=True)
-    if probe.state is ProbeState.QUEUED and probe.attempt == found.attempt:
+    if probe.state is not ProbeState.QUEUED or probe.attempt != found.attempt:
+        return
+    bisection = tx.bisection(probe.bisection_id)
+    measured = nodes.measured_on(tx, bisection)
+    if measured is None:
         queue_probe(tx, replace(probe, target=None), now)
+    elif (comparable := nodes.alike(tx, bisection, measured, now)) and probe.target not in comparable:
+        queue_probe(tx, replace(probe, target=comparable[0]), now)
 
 
 def _build(tx: Transaction, ticket: Ticket, gone: bool, now: datetime) -> set[str]:

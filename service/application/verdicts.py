@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -13,11 +13,12 @@ from service.application.clues import clues_of
 from service.application.judge import REPLACED, rule
 from service.application.judge_builds import judge_build_failure
 from service.application.meanings import MEANINGS
-from service.application.measure import Measured, measured, number, verdict
+from service.application.measure import Numbers, Verdicts, decisive, numbers, shown
 from service.application.ports import Transaction
 from service.domain.bisection import Bisection, FailureIn, Probe, Problem, Purpose
 from service.domain.evidence import Judgement, Outcome, Verdict
 from service.domain.lifecycle import ProbeState
+from service.search.graph import Range
 from service.search.priors import Clues
 
 #: So many runs of a commit may fail before they count against the numbers of its other runs.
@@ -90,28 +91,52 @@ def ruling_of(
     ruled = rule(Case(outcome, bisection.request, wanted, probe.faults, probe.own_day, _harmless(others)))
     if bisection.request.metric is None or ruled.gives is not Gives.GOOD:
         return ruled, ruled.judgement
-    numbers = measured(bisection, [one.probe for one in judged(bisection, others) if one.counts])
-    if numbers is None:
+    found = decisive(outcome)
+    if found is None or found.value is None:
         return ruled, ruled.judgement
-    mine = replace(probe, outcome=outcome)
-    found = _by_number(Judged(mine, Verdict.GOOD, ruled.reason, ruled), numbers.plus(mine))
-    return ruled, Judgement(found.verdict, found.reason)
+    # All runs together tell what it means.
+    return ruled, Judgement(None, f"measured {shown(found.value, found.unit)}")
 
 
-def judged(bisection: Bisection, probes: Sequence[Probe]) -> tuple[Judged, ...]:
-    """Of the probes whose outcome is known."""
+def judged(bisection: Bisection, probes: Sequence[Probe], range_: Range | None = None) -> tuple[Judged, ...]:
+    """Of the probes whose outcome is known. `range_`: of a search, by which a number's runs are told; without it what
+    was said of commits by their numbers stays."""
+    found = _ruled(bisection, probes)
+    measured = _numbers(bisection, found)
+    if measured is None:
+        return found
+    failures = _failures(found)
+    said = Verdicts.of(measured, range_)
+    return tuple(_measured(one, said) if one.counts else _failed(one, failures, measured) for one in found)
+
+
+def numbers_of(bisection: Bisection, probes: Sequence[Probe]) -> Numbers | None:
+    """What was measured; None for a failure that is no number."""
+    return _numbers(bisection, _ruled(bisection, probes))
+
+
+def _numbers(bisection: Bisection, found: Sequence[Judged]) -> Numbers | None:
+    runs = numbers(bisection, [one.probe for one in found if one.counts])
+    if runs is None:
+        return None
+    failures, counted = _failures(found), {run.id for run in runs.runs}
+    lost = [one for one in found if not one.counts and _failed(one, failures, runs).verdict is Verdict.SKIP]
+    lost += [one for one in found if one.counts and one.probe.id not in counted]
+    return replace(runs, skipped=frozenset(one.probe.sha for one in lost))
+
+
+def _failures(found: Sequence[Judged]) -> Counter[str]:
+    return Counter(one.probe.sha for one in found if not one.counts)
+
+
+def _ruled(bisection: Bisection, probes: Sequence[Probe]) -> tuple[Judged, ...]:
     wanted = wanted_of(bisection, probes)
     known = [(probe, outcome) for probe in probes if (outcome := _outcome(probe)) is not None]
     harmless = _harmless(probes)
-    found = [
+    return tuple(
         _judged(bisection, probe, Case(outcome, bisection.request, wanted, harmless=harmless))
         for probe, outcome in known
-    ]
-    numbers = measured(bisection, [one.probe for one in found if one.counts])
-    if numbers is None:
-        return tuple(found)
-    failures = Counter(one.probe.sha for one in found if not one.counts)
-    return tuple(_by_number(one, numbers, failures[one.probe.sha]) for one in found)
+    )
 
 
 def _outcome(probe: Probe) -> Outcome | None:
@@ -137,26 +162,23 @@ def _judged(bisection: Bisection, probe: Probe, case: Case) -> Judged:
     return Judged(probe, ruled.judgement.verdict, ruled.reason, ruled)
 
 
-def _by_number(one: Judged, numbers: Measured, failures: int = 0) -> Judged:
-    """A run that went well is told by its number. One that did not says nothing, nor do a few beside those that did."""
-    if not one.counts or one.probe.outcome is None:
-        few = failures < FAILURES and one.ruling is not None and bool(numbers.samples.get(one.probe.sha))
-        return replace(one, verdict=None) if few and one.ruling and one.ruling.gives is Gives.SKIP else one
-    value = number(one.probe.outcome)
-    if value is None:
-        found = one.probe.outcome.measurements
-        why = found[0].problem if found else "no number was found"
-        return replace(one, verdict=Verdict.SKIP, reason=f"nothing was measured: {why}")
-    told = verdict(numbers, one.probe.sha)
-    if told is None:
-        return replace(one, verdict=None, reason=f"measured {value:g}; more runs are needed")
-    return replace(one, verdict=told.verdict, reason=told.reason)
+def _measured(one: Judged, said: Verdicts) -> Judged:
+    """A run that went well is told by its number."""
+    found = said.said(one.probe)
+    return replace(one, verdict=found.verdict, reason=found.reason)
 
 
-def derive(tx: Transaction, bisection: Bisection, now: datetime) -> tuple[Probe, ...]:
+def _failed(one: Judged, failures: Mapping[str, int], measured: Numbers) -> Judged:
+    """A run that did not go well says nothing about the number; nor do a few beside those that did."""
+    few = failures[one.probe.sha] < FAILURES and any(run.sha == one.probe.sha for run in measured.runs)
+    skips = one.ruling is not None and one.ruling.gives is Gives.SKIP
+    return replace(one, verdict=None) if few and skips else one
+
+
+def derive(tx: Transaction, bisection: Bisection, now: datetime, range_: Range | None = None) -> tuple[Probe, ...]:
     """All probes, with the verdicts that their outcomes have now; what changed by that is kept and told."""
     probes = tx.probes(bisection.id)
-    found = [one for one in judged(bisection, probes) if (one.verdict, one.reason) != _given(one.probe)]
+    found = [one for one in judged(bisection, probes, range_) if (one.verdict, one.reason) != _given(one.probe)]
     changed = {one.probe.id: one for one in found}
     for one in found:
         tx.save_probe(_changed(one))

@@ -58,11 +58,6 @@ def refused(probe: Probe, kind: str, reason: str, advice: str) -> Problem:
     return Problem(kind, title, f"{reason}.\n{last_lines(probe)}", probe.sha, "", advice)
 
 
-def ends_alike(why: str, bad_sha: str) -> Problem:
-    advice = "look whether this is the number that got worse, measure more of it in one run, or name other ends"
-    return Problem(BadEnds.slug, "The ends do not differ", why, bad_sha, "metric", advice)
-
-
 def unfit(faulted: Sequence[Probe], tried: int, left: int | None) -> Problem:
     kinds = sorted({probe.faults[-1].kind for probe in faulted})
     last = faulted[-1].faults[-1]

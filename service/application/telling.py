@@ -1,0 +1,129 @@
+"""Every sentence that a person reads about a number that got worse, as pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from service.application.measure import Numbers, shown
+from service.application.wording import last_lines, short
+from service.domain.bisection import Probe, Problem
+from service.domain.errors import BadEnds
+from service.domain.metric import Better, Metric
+from service.search.graph import Range
+from service.search.metric import Ends, Location, Step
+
+_NOT_WORSE = {
+    "alike": (
+        "The ends do not differ",
+        "look whether this is the number that got worse, measure more in one run, allow more with measuring: "
+        "{runs: …}, or name other ends",
+    ),
+    "small": (
+        "The ends differ by less than the threshold",
+        "lower threshold: or leave it out, or name ends that lie further apart",
+    ),
+}
+
+
+def units_differ(end: Probe, its: str, other: str) -> Problem:
+    side = str(end.purpose).split()[0]
+    detail = f"the {end.purpose} {short(end.sha)} is measured in {its}, the other end in {other}.\n{last_lines(end)}"
+    advice = "name the number by a pattern that finds it in one unit at both ends, or have the script convert it"
+    return Problem(BadEnds.slug, "The ends are measured in different units", detail, its, side, advice)
+
+
+def no_share_of(end: Probe, value: float, unit: str) -> Problem:
+    detail = (
+        f"the good end {short(end.sha)} measures {shown(value, unit)}, and a share of a number that is not above zero "
+        "means nothing"
+    )
+    advice = "write threshold: in the metric's own unit, like 0.5, or leave it out"
+    return Problem(BadEnds.slug, "The threshold has no meaning here", detail, f"{value:g}", "metric.threshold", advice)
+
+
+def ends_not_worse(ends: Ends, metric: Metric, bad_sha: str) -> Problem:
+    if ends.verdict == "reversed":
+        return _reversed(ends, metric)
+    title, advice = _NOT_WORSE[ends.verdict]
+    seen = f"; a difference of {_size(ends.detectable, ends.relative)} would have been seen" if ends.detectable else ""
+    return Problem(BadEnds.slug, title, f"{ends.why}{seen}", bad_sha, "metric", advice)
+
+
+def _reversed(ends: Ends, metric: Metric) -> Problem:
+    other = Better.LOWER if metric.better is Better.HIGHER else Better.HIGHER
+    detail = f"{metric.name} is better at the bad end: {ends.why}"
+    advice = f"did you mean better: {other}? Else swap good and bad"
+    return Problem(BadEnds.slug, "The bad end is better", detail, str(metric.better), "metric.better", advice)
+
+
+def why_measured(sha: str, location: Location, numbers: Numbers) -> str:
+    """What an answer stands on."""
+    step = next((one for one in location.steps if one.shas == (sha,)), None)
+    size = f"{_changed(step, location, numbers)} at {short(sha)}; " if step is not None else ""
+    return f"{size}{_confidence(location)}{_runs(numbers)}"
+
+
+def why_not_one(why: str, numbers: Numbers) -> str:
+    return f"{why} ({_runs(numbers)})"
+
+
+def _confidence(location: Location) -> str:
+    sure = getattr(location.conclusion, "confidence", None)
+    return f"{min(sure, 0.999) * 100:.1f} % sure after " if sure is not None else ""
+
+
+def _runs(numbers: Numbers) -> str:
+    commits = len({run.sha for run in numbers.runs})
+    return f"{len(numbers.runs)} runs of {commits} commits, ends included"
+
+
+def _changed(step: Step, location: Location, numbers: Numbers) -> str:
+    if location.shape == "spread":
+        return f"{numbers.metric.name} varies more"
+    size, relative = step.size, numbers.ends.relative
+    low, high = _size(size.low, relative, numbers.unit), _size(size.high, relative, numbers.unit)
+    return f"{numbers.metric.name} is {_size(size.estimate, relative, numbers.unit)} worse (95 %: {low} to {high})"
+
+
+def lines(numbers: Numbers, range_: Range | None) -> Iterator[str]:
+    """Further lines of a report: the ends, what else changed, and which runs do not count."""
+    if not numbers.runs or numbers.ends.verdict != "differ":
+        return
+    yield from _ends(numbers)
+    if range_ is not None:
+        yield from _others(numbers.location(range_), numbers)
+    yield from _dropped(numbers)
+
+
+def _ends(numbers: Numbers) -> Iterator[str]:
+    ends, unit = numbers.ends, numbers.unit
+    if ends.effect is None or ends.noise is None:
+        return
+    low, high = _size(ends.effect.low, ends.relative, unit), _size(ends.effect.high, ends.relative, unit)
+    yield (
+        f"At the ends {numbers.metric.name} is {_size(ends.effect.estimate, ends.relative, unit)} worse "
+        f"(95 %: {low} to {high}); one run varies by {_size(ends.noise, ends.relative, unit)}."
+    )
+    if ends.shape == "spread":
+        yield "The ends differ in how much the number varies, and not in its level."
+    if ends.expected is not None:
+        yield f"The search was expected to take about {round(ends.expected)} runs."
+
+
+def _others(location: Location, numbers: Numbers) -> Iterator[str]:
+    """Steps besides the largest one."""
+    for step in location.steps[1:]:
+        where = short(step.shas[0]) if len(step.shas) == 1 else f"one of {len(step.shas)} commits up to "
+        where += short(step.shas[-1]) if len(step.shas) > 1 else ""
+        yield f"Besides, {_changed(step, location, numbers)} at {where}."
+
+
+def _dropped(numbers: Numbers) -> Iterator[str]:
+    dropped = numbers.dropped()
+    for why in dict.fromkeys(dropped.values()):
+        count = sum(told == why for told in dropped.values())
+        yield f"{count} {'run does' if count == 1 else 'runs do'} not count, since {why}."
+
+
+def _size(value: float, relative: bool, unit: str = "") -> str:
+    return f"{value * 100:.3g} %" if relative else shown(value, unit)
