@@ -82,7 +82,7 @@ class _Drawing:
 
     def lines(self, most: int | None) -> Iterator[Text]:
         named = f"{self.curve.name} ({numbers.quality(self.curve.unit, self.curve.better)})"
-        yield Text(self._cut(screen.clean(named), self.width), style="bold", no_wrap=True)
+        yield Text(self._cut(screen.first_line(named), self.width), style="bold", no_wrap=True)
         if not self.curve.points:
             yield Text("nothing is measured yet", style="dim")
             return
@@ -109,7 +109,7 @@ class _Drawing:
     def _point(self, point: PointView) -> Text:
         verdict = point.verdict
         notes = sorted({mark.partition(":")[0] for run in point.runs for mark in run.marks})
-        subject = screen.clean(" ".join([*(f"[{note}]" for note in notes), point.subject]))
+        subject = screen.first_line(" ".join([*(f"[{note}]" for note in notes), point.subject]))
         drawn = Text(self._interval(point), style=screen.STYLES.get(verdict, ""))
         return self._line(screen.sha(point.sha), screen.styled(verdict), drawn, self.counts[point.sha], subject)
 
@@ -134,7 +134,7 @@ class _Drawing:
     def _end(self, name: str, side: SideView) -> Text:
         values = sorted(value for value in side.values if value is not None)
         drawn = Text(self._quartiles(values), style=screen.STYLES[name])
-        said = numbers.level(side.level, screen.clean(self.curve.unit))
+        said = numbers.level(side.level, screen.first_line(self.curve.unit))
         return self._line(Text(f"{name} end", style=screen.STYLES[name]), "", drawn, str(len(values)), said)
 
     def _quartiles(self, values: Sequence[float]) -> str:
@@ -159,7 +159,7 @@ class _Drawing:
         return low + high.rjust(self.scale.width - len(low)) if len(low + high) < self.scale.width else low
 
     def _step(self, step: StepView) -> str:
-        size = numbers.size(step.size, step.relative, screen.clean(self.curve.unit))
+        size = numbers.size(step.size, step.relative, screen.first_line(self.curve.unit))
         return size if len(step.shas) == 1 else f"{size}: one of {len(step.shas)} commits, {step.low} to {step.high}"
 
     def _rule(self, said: str) -> Text:

@@ -90,9 +90,11 @@ def test_a_terminal_that_knows_no_more_gets_ascii() -> None:
 
 
 @pytest.mark.parametrize("width", [20, 40, 57, 80, 133, 300])
-@pytest.mark.parametrize("subject", ["宽" * 200, "\x1b[31mred \u202e", "x" * 5000])
-def test_no_line_is_wider_than_the_terminal(width: int, subject: str) -> None:
-    curve = replace(small(), points=tuple(replace(point, subject=subject) for point in small().points))
+@pytest.mark.parametrize("text", ["宽" * 200, "\x1b[31mred \u202e", "x" * 5000, "two\nlines"])
+def test_no_line_is_wider_than_the_terminal(width: int, text: str) -> None:
+    points = tuple(replace(point, subject=text) for point in small().points)
+    steps = (replace(small().steps[0], relative=False),)
+    curve = replace(small(), name=text, unit=text, points=points, steps=steps)
     lines = plotted(curve, width)
     assert len(lines) == len(plotted(small(), 300))
     assert max(cell_len(line) for line in lines) <= width

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import inf, nan
 from xml.etree import ElementTree as ET
@@ -25,7 +25,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = (
     "<script>alert(1)</script>",
     "]]><!-- & &amp; \" ' -->",
-    r"$x^2$ and $\frac{",
+    r"$x^2$ is $\frac{1}{2}$",
     "\x00\x08\x1b[31m\ud800\ufffe",
     "long " * 2000,
     "\u202egnp.exe עברית \u2067",
@@ -140,8 +140,10 @@ def test_it_says_what_it_shows_and_has_words_for_who_cannot_see_it(picture: Pict
     assert "11 of 250 commits were measured" in (told.text or "")
 
 
-def test_labels_below_the_commits_keep_apart(picture: Picture) -> None:
-    shas = {point.sha[:10] for point in stepped().points}
+@pytest.mark.parametrize("measured", [SOME, range(CANDIDATES + 1), (0, 1, 248, 249)])
+def test_labels_below_the_commits_keep_apart(measured: Sequence[int]) -> None:
+    picture = Picture(stepped(sorted({*SOME, *measured})))
+    shas = {sha(at)[:10] for at in range(CANDIDATES + 1)}
     xs = sorted(float(t.attrib["x"]) for t in picture.root.iter(f"{SVG}text") if t.text in shas)
     assert len(xs) >= 4
     # Ten digits of eight pixels' height are about 50 wide.
