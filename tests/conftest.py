@@ -41,7 +41,14 @@ PARTS: Mapping[str, Callable[[], bool]] = {
 }
 IMAGE = "firstbad-test:latest"
 ROOT = Path(__file__).parents[1]
+#: Folders by how long their files take, the longest first.
+FOLDERS = ("end_to_end", "worker", "examples", "application", "cli", "adapters", "search")
 _numbers = itertools.count(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Workers take a file at a time (Makefile): what is long must not be what is left at the end."""
+    items.sort(key=lambda item: FOLDERS.index(found) if (found := item.path.parent.name) in FOLDERS else len(FOLDERS))
 
 
 def needs(part: str) -> None:

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 
 
-def eventually(true: Callable[[], object], seconds: float = 60.0, what: str = "it") -> None:
+def eventually(true: Callable[[], object], seconds: float = 60.0, what: str = "it", pause_s: float = 0.02) -> None:
     """Waits until it is, and fails when it never is."""
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
+        time.sleep(pause_s)

@@ -19,6 +19,8 @@ from tests.waiting import eventually
 
 FIRSTBAD = Path(sys.executable).with_name("firstbad")
 PATIENCE_S = 120.0
+#: Between two looks: each one costs the service a request, and the machine a part of what is waited for.
+PAUSE_S = 0.1
 
 
 class Service:
@@ -110,4 +112,4 @@ def until(condition: Callable[[], object], what: str, patience_s: float = PATIEN
         except NoService:
             return False
 
-    eventually(came, patience_s, what)
+    eventually(came, patience_s, what, PAUSE_S)
