@@ -134,15 +134,13 @@ def begin(order: dict[str, Any]) -> None:
     os.umask(0o022)
 
 
-def allowed() -> dict[str, str]:
-    """The CPUs that it has, and all that it starts."""
-    if not hasattr(os, "sched_getaffinity"):
-        return {}
+def allowed() -> str:
+    """The CPUs that this process has, and all that it starts, as the kernel writes them: "0-3,8"."""
     cpus = sorted(os.sched_getaffinity(0))
     starts = [cpu for cpu in cpus if cpu - 1 not in cpus]
     ends = [cpu for cpu in cpus if cpu + 1 not in cpus]
     parts = ("%d" % first if first == last else "%d-%d" % (first, last) for first, last in zip(starts, ends))
-    return {"cpus_allowed": ",".join(parts)[:500]}
+    return ",".join(parts)[:500]
 
 
 def control(option: int, value: int) -> None:
@@ -285,7 +283,8 @@ def main(root: str) -> None:
     facts: dict[str, Any] = {"exit_status": None, "signal": None, "timed_out": False, "fault": None}
     reserved = reserve(out)
     run = Run(order, out, secrets, hidden)
-    run.facts.update(allowed())
+    if hasattr(os, "sched_getaffinity"):
+        run.facts["cpus_allowed"] = allowed()
     try:
         facts["exit_status"], facts["signal"] = Phases(root, run, reserved).perform()
     except TimedOut:
