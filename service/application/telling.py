@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from statistics import median
 
 from service.application.measure import Numbers, shown
 from service.application.wording import last_lines, short
 from service.domain.bisection import Probe, Problem
 from service.domain.errors import BadEnds
-from service.domain.metric import Better, Metric
+from service.domain.metric import Better, Measurement, Metric
 from service.search.graph import Range
 from service.search.metric import Ends, Location, Step
 
@@ -87,11 +88,16 @@ def _changed(step: Step, location: Location, numbers: Numbers) -> str:
 
 def lines(numbers: Numbers, range_: Range | None) -> Iterator[str]:
     """Further lines of a report: the ends, what else changed, and which runs do not count."""
-    if not numbers.runs or numbers.ends.verdict != "differ":
+    if not numbers.runs:
+        return
+    if numbers.ends.verdict == "unsure":
+        yield f"The ends are measured in turn: {numbers.ends.why}."
+    if numbers.ends.verdict != "differ":
         return
     yield from _ends(numbers)
     if range_ is not None:
         yield from _others(numbers.location(range_), numbers)
+    yield from _beside(numbers)
     yield from _dropped(numbers)
 
 
@@ -116,6 +122,25 @@ def _others(location: Location, numbers: Numbers) -> Iterator[str]:
         where = short(step.shas[0]) if len(step.shas) == 1 else f"one of {len(step.shas)} commits up to "
         where += short(step.shas[-1]) if len(step.shas) > 1 else ""
         yield f"Besides, {_changed(step, location, numbers)} at {where}."
+
+
+def _beside(numbers: Numbers) -> Iterator[str]:
+    """What the metrics that do not decide came to at the ends."""
+    sides: dict[str, dict[str, list[Measurement]]] = {}
+    for run in numbers.runs:
+        for found in run.outcome.measurements[1:] if run.outcome is not None else ():
+            if numbers.end(run.sha) and found.value is not None:
+                sides.setdefault(found.name, {}).setdefault(numbers.end(run.sha), []).append(found)
+    for name, side in sides.items():
+        if len(side) == 2:
+            yield f"Beside it, {name} is {_middle(side['good'])} at the good end and {_middle(side['bad'])} at the bad."
+
+
+def _middle(found: Sequence[Measurement]) -> str:
+    values = [one.value for one in found if one.value is not None]
+    return (
+        f"{shown(median(values), found[0].unit)} (median of {'1 run' if len(values) == 1 else f'{len(values)} runs'})"
+    )
 
 
 def _dropped(numbers: Numbers) -> Iterator[str]:

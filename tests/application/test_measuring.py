@@ -321,6 +321,30 @@ def test_the_curve_shows_every_commit_that_was_measured_and_the_step(world: Worl
     assert world.shas[13][:10] in curve.headline
 
 
+def test_metrics_that_do_not_decide_are_told_beside_the_one_that_does(world: World) -> None:
+    id = begin(world, other_metrics=(Metric(Better.LOWER, pattern="y", name="ttft", unit="ms"),))
+    value = dropping(13)
+    for _ in range(60):
+        if not world.workers.probes:
+            break
+        commit = number(world, world.workers.probes[0])
+        told = outcome(value(commit, "n1"))
+        second = Measurement("ttft", 12.0 + 3.0 * (commit >= 13), "ms", 1)
+        world.workers.observe(world.flow, replace(told, measurements=(*told.measurements, second)))
+    lines = [line for line in world.flow.report(id).explanation if line.startswith("Beside it, ttft is 12 ms")]
+    assert len(lines) == 1 and "15 ms" in lines[0]
+    assert all(len(order.metrics) == 2 for order in world.workers.seen)
+
+
+def test_while_the_ends_are_measured_the_report_says_what_is_known_of_them(world: World) -> None:
+    id = begin(world)
+    value = dropping(13, step=1.0)
+    for _ in range(4):
+        order = world.workers.probes[0]
+        world.workers.observe(world.flow, outcome(value(number(world, order), "n1")))
+    assert any("measured in turn" in line for line in world.flow.report(id).explanation)
+
+
 def test_judging_an_ended_one_again_changes_nothing(world: World) -> None:
     id = begin(world)
     run(world, dropping(13))
