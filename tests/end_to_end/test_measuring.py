@@ -56,6 +56,8 @@ def test_ends_that_are_alike_are_refused_with_what_was_measured(service: Service
         probes = client.probes(report.id)
     assert {probe.sha for probe in probes} == {shas[0], shas[2]}
     assert len(probes) <= 12
+    values = [probe.outcome.measurements[0].value for probe in probes if probe.outcome is not None]
+    assert all(f"{value:g}" in report.problem.detail for value in values), (values, report.problem.detail)
 
 
 def test_a_number_that_is_better_at_the_bad_end_is_refused_and_asks_which_way_is_better(
