@@ -79,7 +79,7 @@ def _runs(numbers: Numbers) -> str:
 
 
 def _changed(step: Step, location: Location, numbers: Numbers) -> str:
-    if location.shape == "spread":
+    if numbers.ends.shape == "spread":
         return f"{numbers.metric.name} varies more"
     size, relative = step.size, numbers.ends.relative
     low, high = _size(size.low, relative, numbers.unit), _size(size.high, relative, numbers.unit)

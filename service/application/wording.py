@@ -11,6 +11,8 @@ from service.domain.lifecycle import BisectionState
 from service.domain.recipe import Resources
 
 LAST_LINES = 10
+#: So many suspects are named in a report; its JSON has all.
+MOST_NAMED = 20
 
 
 def short(sha: str) -> str:
@@ -181,6 +183,9 @@ def headline(bisection: Bisection, answer: Sequence[Commit]) -> str:
     match bisection.state:
         case BisectionState.FOUND:
             return f"{short(answer[0].sha)} is the first bad commit: {answer[0].subject}"
+        case BisectionState.SUSPECTS if bisection.request.metric is not None and bisection.answer is not None:
+            # Several commits may be to blame, or none by itself.
+            return bisection.answer.why.partition(" (")[0]
         case BisectionState.SUSPECTS:
             return f"one of {len(answer)} commits is the first bad one"
         case BisectionState.REFUSED | BisectionState.FAILED:
@@ -228,7 +233,8 @@ def _answer_lines(state: BisectionState, answer: Answer, commits: Mapping[str, C
             )
         lines.append("A bisection may find the commit that exposed a fault rather than the one that holds it.")
     if state is BisectionState.SUSPECTS:
-        lines += [f"{short(sha)} {commits[sha].subject if sha in commits else ''}".strip() for sha in answer.shas]
+        named = [f"{short(sha)} {commits[sha].subject if sha in commits else ''}".strip() for sha in answer.shas]
+        lines += named if len(named) <= MOST_NAMED else [*named[:MOST_NAMED], f"and {len(named) - MOST_NAMED} more"]
     return lines
 
 

@@ -321,6 +321,25 @@ def test_the_curve_shows_every_commit_that_was_measured_and_the_step(world: Worl
     assert world.shas[13][:10] in curve.headline
 
 
+def test_a_number_that_falls_little_by_little_is_blamed_on_no_commit(world: World) -> None:
+    id = begin(world)
+    draw = np.random.default_rng(1)
+    run(world, lambda commit, name: float(draw.normal(100.0 - 10.0 * commit / 19, 1.0)))
+    bisection = found(world, id)
+    assert bisection.state is BisectionState.SUSPECTS
+    assert "little by little" in world.flow.report(id).headline
+
+
+def test_a_number_that_only_varies_more_is_found_and_said_to(world: World) -> None:
+    id = begin(world)
+    draw = np.random.default_rng(1)
+    run(world, lambda commit, name: float(draw.normal(100.0, 6.0 if commit >= 13 else 0.7)))
+    bisection = found(world, id)
+    assert bisection.answer is not None and world.shas[13] in bisection.answer.shas
+    told = [bisection.answer.why, *world.flow.report(id).explanation]
+    assert any("varies more" in line for line in told) and any("not in its level" in line for line in told)
+
+
 def test_metrics_that_do_not_decide_are_told_beside_the_one_that_does(world: World) -> None:
     id = begin(world, other_metrics=(Metric(Better.LOWER, pattern="y", name="ttft", unit="ms"),))
     value = dropping(13)
