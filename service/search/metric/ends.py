@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -134,7 +135,7 @@ def _with_figures(said: Ends, sides: _Sides, question: Question, commits: int | 
     reach = float(stdtrit(freedom, 0.975)) * error
     noise = float(np.sqrt((spreads * (runs - 1)).sum() / (runs.sum() - 2)))
     relative = scale.log
-    detectable = _detectable(sides.least, noise, 1 - question.confidence)
+    detectable = noise * _detectable(sides.least, 1 - question.confidence)
     return Ends(
         said.verdict,
         said.why,
@@ -147,14 +148,15 @@ def _with_figures(said: Ends, sides: _Sides, question: Question, commits: int | 
     )
 
 
-def _detectable(runs: int, noise: float, alpha: float) -> float:
-    """The gap that would be seen by now, by halving, for numbers with this noise."""
+@lru_cache(maxsize=256)
+def _detectable(runs: int, alpha: float) -> float:
+    """The gap, in units of the noise, that would be seen by now; by halving."""
     low, high, within = 0.0, 20.0, float(2 * runs - 2)
     for _ in range(30):
         middle = (low + high) / 2
         seen = by_sums(runs, runs, middle, within).larger >= 1 / (WORSE * alpha)
         low, high = (low, middle) if seen else (middle, high)
-    return noise * (high + POWER * float(np.sqrt(2 / runs)))
+    return high + POWER * float(np.sqrt(2 / runs))
 
 
 def _least_gap(sides: _Sides, question: Question) -> float:

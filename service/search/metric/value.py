@@ -3,8 +3,8 @@ place, in bits.
 
 The number's law is a mixture of normal ones, one for each place. Its information is taken for that of a normal law with
 the same variance (Shannon, A mathematical theory of communication, 1948, section 25): an upper bound, close to the
-truth where noise is large, and in the right order where it is small. A difference in spread counts likewise, by the logarithm
-of the variance, of which a run tells half a unit (Fisher).
+truth where noise is large, and in the right order where it is small. A difference in spread counts likewise, by the
+logarithm of the variance, of which a run tells half a unit (Fisher).
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def value(
     cost: Mapping[str, float] | None = None,
     target: Floats | None = None,
 ) -> Value:
-    """`target[h, j]`: the share of hypothesis h in which its j-th step is the one that is sought; without it that is the
-    largest."""
+    """`target[h, j]`: the share of hypothesis h in which its j-th step is the one that is sought; without it, the
+    largest one is."""
     untestable = np.zeros(len(range_), dtype=bool)
     untestable[[index for sha in skipped if (index := range_.find(sha)) is not None]] = True
     chances = testable(untestable)
