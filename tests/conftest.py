@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import itertools
 import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from tests import postgres
@@ -43,7 +41,6 @@ IMAGE = "firstbad-test:latest"
 ROOT = Path(__file__).parents[1]
 #: Folders by how long their files take, the longest first.
 FOLDERS = ("end_to_end", "worker", "examples", "application", "cli", "adapters", "search")
-_numbers = itertools.count(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -70,11 +67,8 @@ def postgres_cluster() -> Iterator[str]:
 @pytest.fixture
 def postgres_url(postgres_cluster: str) -> Iterator[str]:
     """An empty database of its own."""
-    name = f"test_{next(_numbers)}"
-    with psycopg.connect(postgres_cluster, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-        yield postgres.url_of(postgres_cluster, name)
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    with postgres.database(postgres_cluster) as url:
+        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pwd
 import shutil
@@ -11,6 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
+
+import psycopg
+
+_numbers = itertools.count(1)
 
 
 def binaries() -> Path | None:
@@ -45,6 +50,16 @@ def cluster() -> Iterator[str]:
 
 def url_of(cluster_url: str, database: str) -> str:
     return cluster_url.replace("@/postgres?", f"@/{database}?")
+
+
+@contextmanager
+def database(cluster_url: str, template: str = "template1") -> Iterator[str]:
+    """The URL of a database of its own, which is a copy of that one."""
+    name = f"test_{next(_numbers)}"
+    with psycopg.connect(cluster_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        yield url_of(cluster_url, name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def _nobody() -> tuple[int, int]:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from service.adapters import recipes
@@ -19,6 +21,7 @@ from service.application.ports import Policy, Ports
 from service.application.submit import Submission
 from service.domain.bisection import Bisection
 from service.domain.recipe import SandboxKind
+from tests import postgres
 from tests.fakes.live import LiveWorkers
 from tests.fakes.workers import Workers
 from tests.repositories import NewCommit, build_repository
@@ -75,9 +78,37 @@ class World:
         return lambda sha: statuses.get(sha, int(order[sha] >= first_bad))
 
 
+@pytest.fixture(scope="session")
+def newest_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With the newest tables and nothing in them."""
+    path = tmp_path_factory.mktemp("newest") / "firstbad.db"
+    migrate.upgrade(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture(scope="session")
+def newest_postgres(postgres_cluster: str) -> str:
+    """The name of a database with the newest tables and nothing in them."""
+    with psycopg.connect(postgres_cluster, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE newest")
+    migrate.upgrade(postgres.url_of(postgres_cluster, "newest"))
+    return "newest"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A copy of the newest one of each kind in turn: to migrate takes longer than most tests."""
+    if request.param == "sqlite":
+        shutil.copy(request.getfixturevalue("newest_sqlite"), tmp_path / "firstbad.db")
+        yield f"sqlite:///{tmp_path}/firstbad.db"
+        return
+    cluster, newest = (request.getfixturevalue(name) for name in ("postgres_cluster", "newest_postgres"))
+    with postgres.database(cluster, template=newest) as url:
+        yield url
+
+
 @pytest.fixture
 def world(database_url: str, tmp_path: Path) -> World:
-    migrate.upgrade(database_url)
     workers, live, clock = Workers(), LiveWorkers(), SteppedClock()
     repository = tmp_path / "repository"
     shas = build_repository(repository, [NewCommit(f"commit {n}", files={"number": str(n)}) for n in range(20)])
