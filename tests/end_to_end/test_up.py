@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -24,12 +25,14 @@ from tests.end_to_end.service import FIRSTBAD, Service, until
 from tests.redis_server import Broker
 from tests.repositories import NewCommit, build_repository
 
-SLOW = {"project": "source", "good": "main~9", "bad": "main", "script": "sleep 1\ntest $(cat n) -lt 6"}
+#: The bad end, which comes first, takes its time.
+SCRIPT = "test $(cat n) -lt 9 || sleep 2\ntest $(cat n) -lt 6"
+SLOW = {"project": "source", "good": "main~9", "bad": "main", "script": SCRIPT}
 
 
 @pytest.fixture
 def slow(tmp_path: Path) -> dict:
-    """Ten commits; a probe takes a second, so that there is time to break something."""
+    """Ten commits; the first probe takes two seconds, so that there is time to break something."""
     build_repository(tmp_path / "repository", [NewCommit(files={"n": str(n)}) for n in range(10)])
     return {**SLOW, "repo": str(tmp_path / "repository")}
 
@@ -94,17 +97,23 @@ def test_killing_it_kills_all_its_processes_and_a_second_up_goes_on(own_service:
     nothing_left(own_service)
 
 
-@pytest.mark.parametrize("part", ["worker", "control", "api"])
-def test_a_part_that_is_killed_is_started_again_and_nothing_is_lost(
-    own_service: Service, slow: dict, part: str
-) -> None:
-    own_service.start()
-    id = own_service.submit(slow)
-    until(lambda: running(own_service, id), "a probe runs")
-    os.kill(own_service.part(part).pid, signal.SIGKILL)
-    right(own_service, id)
-    own_service.interrupt()
-    nothing_left(own_service)
+@pytest.fixture(scope="module")
+def mended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """One for all tests that break a part of it and wait until it is whole again."""
+    made = Service(tmp_path_factory.mktemp("mended") / "home").start()
+    yield made
+    assert made.interrupt() == 0
+    nothing_left(made)
+
+
+@pytest.mark.parametrize("part", ["worker", "control", "api", "redis"])
+def test_a_part_that_is_killed_is_started_again_and_nothing_is_lost(mended: Service, slow: dict, part: str) -> None:
+    id = mended.submit(slow)
+    until(lambda: running(mended, id), "a probe runs")
+    killed = redis_of(mended) if part == "redis" else mended.part(part)
+    os.kill(killed.pid, signal.SIGKILL)
+    right(mended, id)
+    until(lambda: len(parts_of(mended) - {killed}) == 4, "all four run")
 
 
 def test_parts_that_end_now_and_then_do_not_end_the_whole(own_service: Service, slow: dict) -> None:
@@ -199,29 +208,24 @@ def test_a_redis_that_is_killed_is_started_again_where_it_was(own_service: Servi
     nothing_left(own_service)
 
 
-def test_cancelling_ends_what_runs_within_seconds(own_service: Service, slow: dict) -> None:
-    own_service.start()
-    id = own_service.submit({**slow, "script": "sleep 600"})
-    until(lambda: running(own_service, id), "a probe runs")
-    with own_service.client() as client:
+def test_cancelling_ends_what_runs_within_seconds(service: Service, slow: dict) -> None:
+    id = service.submit({**slow, "script": "sleep 600"})
+    until(lambda: running(service, id), "a probe runs")
+    jobs = service.home / "work" / "jobs"
+    assert list(jobs.glob(f"{id}*")) != []
+    with service.client() as client:
         assert client.cancel(id).state is BisectionState.CANCELLED
-    until(lambda: list((own_service.home / "work" / "jobs").glob("*")) == [], "its job is gone", 10)
-    own_service.interrupt()
-    nothing_left(own_service)
+    until(lambda: list(jobs.glob(f"{id}*")) == [], "its job is gone", 10)
 
 
-def test_two_with_the_same_home_or_port_are_refused(own_service: Service, tmp_path: Path) -> None:
-    own_service.start()
-    same_home = subprocess.run(
-        [FIRSTBAD, "up", "--home", own_service.home, "--port", "0"], capture_output=True, text=True
-    )
+def test_two_with_the_same_home_or_port_are_refused(service: Service, tmp_path: Path) -> None:
+    same_home = subprocess.run([FIRSTBAD, "up", "--home", service.home, "--port", "0"], capture_output=True, text=True)
     assert (same_home.returncode, "another `firstbad up`" in same_home.stderr) == (3, True)
     other = tmp_path / "other"
     same_port = subprocess.run(
-        [FIRSTBAD, "up", "--home", other, "--port", str(own_service.port)], capture_output=True, text=True
+        [FIRSTBAD, "up", "--home", other, "--port", str(service.port)], capture_output=True, text=True
     )
-    assert (same_port.returncode, str(own_service.port) in same_port.stderr) == (3, True)
-    own_service.interrupt()
+    assert (same_port.returncode, str(service.port) in same_port.stderr) == (3, True)
 
 
 def test_postgresql_and_a_redis_of_one_s_own_by_url(
