@@ -82,7 +82,8 @@ class Flow(Work):
     def report(self, id: str) -> Report:
         with self.ports.bisections.transaction() as tx:
             bisection, probes, builds = tx.bisection(id), tx.probes(id), tx.builds_of(id)
-            waits = nodes.waits(bisection, tx.nodes(), self.ports.clock.now())
+            now = self.ports.clock.now()
+            waits = nodes.waits(bisection, tx.nodes(), now) or nodes.waits_for_alike(tx, bisection, now)
         wanted = reports.wanted_commits(bisection, probes)
         commits = self.ports.history.commits(bisection.request.repo, wanted) if wanted else {}
         numbers = numbers_of(bisection, probes)

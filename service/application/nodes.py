@@ -101,6 +101,15 @@ def measured_on(tx: Transaction, bisection: Bisection) -> str | None:
     return home([p for p in tx.probes(bisection.id) if p.outcome is not None and p.outcome.measurements])
 
 
+def waits_for_alike(tx: Transaction, bisection: Bisection, now: datetime) -> tuple[str, ...]:
+    """What a number that was measured waits for, when no node is there that it can be compared on."""
+    name = measured_on(tx, bisection) if bisection.state in LIVE_BISECTIONS else None
+    known = tx.node(name) if name is not None else None
+    if name is None or known is None or alike(tx, bisection, name, now):
+        return ()
+    return (wording.waits_for_alike(name, _hardware(known), known.out),)
+
+
 def home(runs: Sequence[Probe]) -> str | None:
     """The node that measured most, the first of several."""
     count = Counter(run.node for run in runs if run.node is not None)

@@ -79,6 +79,12 @@ def waits_for_gpus(wanted: Resources, models: Sequence[str]) -> str:
     return f"waits for a node with {cards}{which}: {have}"
 
 
+def waits_for_alike(name: str, hardware: str, out: str) -> str:
+    like = f" or one of the same hardware ({hardware})" if hardware else ""
+    why = f"; {name} is out: {out}" if out else ""
+    return f"waits for {name}{like}, as numbers of other machines cannot be compared{why}"
+
+
 def end_untestable(probe: Probe) -> Problem:
     detail = f"the {probe.purpose} {short(probe.sha)} cannot be judged: {probe.reason}.\n{last_lines(probe)}"
     return Problem(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ import pytest
 
 from service.application.curve import Curve
 from service.application.ports import ProbeOrder
-from service.domain.bisection import Bisection, Gpu, Node, Problem, Purpose
+from service.domain.bisection import Bisection, Gpu, Node, Probe, Problem, Purpose
 from service.domain.evidence import Outcome, Verdict
 from service.domain.lifecycle import BisectionState
 from service.domain.metric import Better, Measurement, Measuring, Metric, Threshold
@@ -85,7 +86,7 @@ def purposes(world: World, id: str) -> list[str]:
     ]
 
 
-def probes(world: World, id: str):
+def probes(world: World, id: str) -> tuple[Probe, ...]:
     return world.flow.probes(id)
 
 
@@ -110,6 +111,7 @@ def test_the_commit_is_named_with_its_size_and_how_sure_that_is(world: World) ->
     assert f"{len(probes(world, id))} runs of" in bisection.answer.why
     told = " ".join(world.flow.report(id).explanation)
     assert "At the ends rate is" in told and "one run varies by" in told
+    assert re.search(r"a search takes about \d+ runs", told)
 
 
 def test_where_lower_is_better_a_rise_is_found(world: World) -> None:
@@ -205,7 +207,7 @@ def test_an_end_is_measured_again_after_so_many_commits(world: World) -> None:
     run(world, dropping(13, step=2.0, seed=3))
     order = "".join(purposes(world, id))
     searched = order[order.index(".") :]
-    assert not any("...." in part for part in [searched])
+    assert "...." not in searched
     ends = [letter for letter in searched if letter != "."]
     assert ends and all(one != other for one, other in zip(ends, ends[1:], strict=False))
 
@@ -257,6 +259,25 @@ def test_a_node_that_is_gone_is_stood_in_for_by_one_of_the_same_hardware_where_b
     assert answer is not None and answer.shas == (world.shas[13],)
 
 
+def test_without_a_node_of_the_same_hardware_it_waits_and_says_for_what(world: World) -> None:
+    node(world, "n1")
+    node(world, "other", hardware="Xeon, 8 CPUs")
+    id = begin(world)
+    value = dropping(13)
+    for _ in range(4):
+        order = world.workers.probes[0]
+        world.workers.observe(world.flow, outcome(value(number(world, order), "n1")))
+    node(world, "n1", out="its disk is full")
+    for _ in range(3):
+        world.flow.sweep()
+    assert len(world.workers.probes) == 1 and world.workers.probes[0].target == "n1"
+    (said,) = [line for line in world.flow.report(id).explanation if line.startswith("waits for n1")]
+    assert "EPYC, 64 CPUs" in said and "its disk is full" in said
+    node(world, "n2")
+    world.flow.sweep()
+    assert world.workers.probes[-1].target == "n2"
+
+
 def test_two_nodes_of_the_same_hardware_measure_at_once(world: World) -> None:
     for name in ("n1", "n2", "n3"):
         node(world, name, hardware="Xeon" if name == "n3" else "EPYC")
@@ -282,7 +303,7 @@ def test_two_nodes_of_the_same_hardware_measure_at_once(world: World) -> None:
 def test_a_run_while_the_card_throttled_is_marked_and_counts(world: World) -> None:
     id = begin(world)
     run(world, dropping(13), throttled="power cap")
-    assert all("the card throttled: power cap" in probe.reason for probe in probes(world, id))
+    assert all("; throttled: power cap" in probe.reason for probe in probes(world, id))
     assert found(world, id).answer is not None
 
 
