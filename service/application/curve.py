@@ -118,7 +118,7 @@ def _positions(range_: Range) -> dict[str, int]:
 def _points(
     numbers: Numbers, places: Mapping[str, int], commits: Mapping[str, Commit], location: Location | None
 ) -> tuple[Point, ...]:
-    dropped = numbers.dropped()
+    dropped = numbers.dropped
     of_commit: dict[str, list[Probe]] = {}
     for run in numbers.runs:
         of_commit.setdefault(run.sha, []).append(run)

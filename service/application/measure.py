@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Literal
 
@@ -25,7 +25,7 @@ from service.search.metric import (
 )
 
 #: From this chance on a commit is said to be bad, and good from what is left.
-SURE = 0.95
+SURE = Question.confidence
 #: Which end a commit is; "" for one between them.
 End = Literal["good", "bad", ""]
 #: What is computed at each step, and in every report, is remembered.
@@ -34,13 +34,14 @@ REMEMBERED = 128
 
 @dataclass(frozen=True)
 class Numbers:
-    """`runs`: those that count, in order of time; `unit`: of all of them, empty when nobody said. `skipped`: commits
-    that cannot be measured."""
+    """`candidates`: how many commits are searched. `runs`: those that count, in order of time; `unit`: of all of them,
+    empty when nobody said. `skipped`: commits that cannot be measured."""
 
     metric: Metric
     question: Question
     good_shas: tuple[str, ...]
     bad_sha: str
+    candidates: int | None = None
     runs: tuple[Probe, ...] = ()
     unit: str = ""
     skipped: frozenset[str] = frozenset()
@@ -54,7 +55,6 @@ class Numbers:
         return Sample(run.sha, number(run.outcome) or 0.0, bench_of(run))
 
     def end(self, sha: str) -> End:
-        """ "good", "bad", or "" for a commit between them."""
         return "bad" if sha == self.bad_sha else "good" if sha in self.good_shas else ""
 
     @property
@@ -68,7 +68,7 @@ class Numbers:
         bench = Counter(one.bench for one in kept).most_common(1)[0][0] if kept else ""
         mine = [one for one in kept if one.bench == bench]
         sides = (tuple(one for one in mine if self.end(one.sha) == end) for end in ("good", "bad"))
-        return _compared(*sides, self.question)
+        return _compared(*sides, self.question, self.candidates)
 
     def range(self, between: Range) -> Range:
         """With the good ends, which are measured as well."""
@@ -77,6 +77,7 @@ class Numbers:
     def location(self, between: Range) -> Location:
         return _located(self.range(between), self.steady.kept, self.question, self.skipped)
 
+    @cached_property
     def dropped(self) -> Mapping[str, str]:
         """By probe, why its number does not count."""
         return {self.runs[index].id: why for index, why in self.steady.dropped.items()}
@@ -93,8 +94,8 @@ def _steady(readings: tuple[Reading, ...]) -> Steady:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _compared(good: tuple[Sample, ...], bad: tuple[Sample, ...], question: Question) -> Ends:
-    return compare_ends(good, bad, question)
+def _compared(good: tuple[Sample, ...], bad: tuple[Sample, ...], question: Question, candidates: int | None) -> Ends:
+    return compare_ends(good, bad, question, commits=candidates)
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -102,8 +103,8 @@ def _located(range_: Range, samples: tuple[Sample, ...], question: Question, ski
     return locate(range_, samples, question, skipped=skipped)
 
 
-def numbers(bisection: Bisection, runs: Iterable[Probe], skipped: frozenset[str] = frozenset()) -> Numbers | None:
-    """Of the runs that went well; None for a failure that is no number."""
+def numbers(bisection: Bisection, runs: Iterable[Probe]) -> Numbers | None:
+    """`runs`: those that went well. None for a failure that is no number."""
     metric = bisection.request.metric
     if metric is None:
         return None
@@ -112,11 +113,17 @@ def numbers(bisection: Bisection, runs: Iterable[Probe], skipped: frozenset[str]
     unit = next((found for run in counted if (found := unit_of(run.outcome))), metric.unit)
     fit = tuple(run for run in counted if unit_of(run.outcome) in ("", unit))
     return Numbers(
-        metric, question_of(bisection, metric), bisection.good_shas, bisection.bad_sha or "", fit, unit, skipped
+        metric=metric,
+        question=_question(bisection, metric),
+        good_shas=bisection.good_shas,
+        bad_sha=bisection.bad_sha or "",
+        candidates=bisection.candidates,
+        runs=fit,
+        unit=unit,
     )
 
 
-def question_of(bisection: Bisection, metric: Metric) -> Question:
+def _question(bisection: Bisection, metric: Metric) -> Question:
     threshold = metric.threshold
     return Question(
         better="higher" if metric.better is Better.HIGHER else "lower",
@@ -161,8 +168,9 @@ def marks_of(run: Probe) -> tuple[str, ...]:
     if run.outcome is None:
         return ()
     facts = run.outcome.environment
-    told = (("throttled", "the card throttled: {}"), ("gpu_held_by", "{}"))
-    return tuple(words.format(facts[name]) for name, words in told if facts.get(name))
+    # Pictures show what stands before the colon alone.
+    names = {"throttled": "throttled", "gpu_held_by": "card held by others"}
+    return tuple(f"{words}: {facts[name]}" for name, words in names.items() if facts.get(name))
 
 
 @dataclass(frozen=True)
@@ -179,11 +187,6 @@ class Verdicts:
 
     numbers: Numbers
     range_: Range | None = None
-    _dropped: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, found: Numbers, range_: Range | None) -> Verdicts:
-        return cls(found, range_, found.dropped() if found.runs else {})
 
     def said(self, run: Probe) -> Said:
         found = decisive(run.outcome)
@@ -193,7 +196,7 @@ class Verdicts:
         if found.unit and self.numbers.unit and found.unit != self.numbers.unit:
             return Said(Verdict.SKIP, f"{told}, but the other runs are in {self.numbers.unit}")
         told = "; ".join((told, *marks_of(run)))
-        if why := self._dropped.get(run.id):
+        if why := self.numbers.dropped.get(run.id):
             return Said(None, f"{told}; dropped, since {why}")
         return Said(self._verdict(run), told)
 

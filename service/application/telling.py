@@ -113,7 +113,7 @@ def _ends(numbers: Numbers) -> Iterator[str]:
     if ends.shape == "spread":
         yield "The ends differ in how much the number varies, and not in its level."
     if ends.expected is not None:
-        yield f"The search was expected to take about {round(ends.expected)} runs."
+        yield f"From there on a search takes about {round(ends.expected)} runs."
 
 
 def _others(location: Location, numbers: Numbers) -> Iterator[str]:
@@ -144,7 +144,7 @@ def _middle(found: Sequence[Measurement]) -> str:
 
 
 def _dropped(numbers: Numbers) -> Iterator[str]:
-    dropped = numbers.dropped()
+    dropped = numbers.dropped
     for why in dict.fromkeys(dropped.values()):
         count = sum(told == why for told in dropped.values())
         yield f"{count} {'run does' if count == 1 else 'runs do'} not count, since {why}."

@@ -106,7 +106,7 @@ def judged(bisection: Bisection, probes: Sequence[Probe], range_: Range | None =
     if measured is None:
         return found
     failures = _failures(found)
-    said = Verdicts.of(measured, range_)
+    said = Verdicts(measured, range_)
     return tuple(_measured(one, said) if one.counts else _failed(one, failures, measured) for one in found)
 
 
