@@ -7,7 +7,7 @@ COMPILER := $(if $(shell command -v cc),,.venv/compiler/cc)
 # Tests and service start hundreds of processes; each would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-gpu lint format lock bench bench-builds bench-logs bench-metric-example bench-search setup clean
+.PHONY: demo test test-gpu lint format lock bench bench-builds bench-logs bench-metric-example bench-search bench-metric setup clean
 
 setup: $(READY)
 
@@ -69,6 +69,9 @@ bench-metric-example: $(READY)
 
 bench-search: $(READY)
 	$(BIN)/python -m benchmarks.search $(ARGS)
+
+bench-metric: $(READY)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.metric $(ARGS)
 
 clean:
 	rm -rf .demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from benchmarks.metric.histories import History, Random
 from service.search import Found, Suspects
@@ -25,9 +25,14 @@ class Finished:
 
 
 def search(
-    history: History, random: Random, question: Question = QUESTION, recheck: int = 0, least: int = 0
+    history: History,
+    random: Random,
+    question: Question = QUESTION,
+    recheck: int = 0,
+    confidence: float | None = None,
 ) -> Finished:
-    """`recheck`: after so many runs of commits an end is measured again. `least`: runs of each end, given for free."""
+    """`recheck`: after so many runs of commits an end is measured again. `confidence`: of the answer, when the ends are
+    compared at another one."""
     range_ = history.range_
     good, bad = range_.goods[0], range_.shas[-1]
     readings: list[Reading] = []
@@ -41,12 +46,12 @@ def search(
             measure(sha)
         sides = [[one.sample for one in readings if one.end == end] for end in ("good", "bad")]
         said = compare_ends(sides[0], sides[1], question)
-        if len(sides[0]) >= least and said.verdict != "unsure":
+        if said.verdict != "unsure":
             break
     ends = len(readings)
     if said.verdict != "differ":
         return Finished(ends, 0, 0, refused=said.verdict)
-    since = 0
+    since, question = 0, replace(question, confidence=confidence or question.confidence)
     while True:
         kept = steady(readings) if recheck else None
         samples = [one.sample for one in readings] if kept is None else list(kept.kept)
@@ -59,7 +64,7 @@ def search(
         if recheck and since >= recheck:
             last = next(one.end for one in reversed(readings) if one.end)
             measure(good if last == "bad" else bad)
-            since = 0
+            since, question = 0, replace(question, confidence=confidence or question.confidence)
             continue
         sha = next_commit(range_, samples, question)
         if sha is None:

@@ -205,7 +205,7 @@ def _repeated(rates: Rates, most: int, needed: int, seeds: int, n: int = 249) ->
 
 def _bayesect(folder: Path | None, n: int, rates: Rates, seeds: int) -> str:
     """git_bayesect's own search, driven to a posterior of 0.95, when it is there to be imported."""
-    made = _bisector(folder)
+    made = bisector(folder)
     if made is None:
         return "git_bayesect: not installed"
     done = [_drive(made, n, rates, seed) for seed in range(seeds)]
@@ -213,7 +213,7 @@ def _bayesect(folder: Path | None, n: int, rates: Rates, seeds: int) -> str:
     return f"git_bayesect: {runs:.1f} runs, {builds:.1f} builds, {right:.1%} right"
 
 
-def _bisector(folder: Path | None) -> Callable[[list[float]], Any] | None:
+def bisector(folder: Path | None) -> Callable[[list[float]], Any] | None:
     if folder is not None and str(folder) not in sys.path:
         sys.path.append(str(folder))
     try:

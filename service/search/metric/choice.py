@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from service.search.conclusion import Searching
 from service.search.graph import Range
-from service.search.metric.location import concluded, sought
+from service.search.metric.location import concluded, once_more, sought
 from service.search.metric.samples import Question, Sample
 from service.search.metric.state import examine
 from service.search.metric.steps import above, places
@@ -29,7 +29,14 @@ def next_commit(
         return range_.shas[-1]
     state = examine(range_, samples, question)
     steps = above(state, question, places(state, question.confidence))
-    if not isinstance(concluded(range_, state, question, steps, skipped), Searching):
+    ahead = value(range_, state, skipped, in_flight, cost, sought(question, state, steps))
+    if not isinstance(concluded(range_, state, question, steps, skipped, ahead), Searching):
         return None
-    best = value(range_, state, skipped, in_flight, cost, sought(question, state, steps)).best
-    return range_.goods[0] if best == GOOD_END else range_.shas[best]
+    further = once_more(range_, state, question, steps, skipped)
+    if further is None or _sha(range_, further) in in_flight:
+        further = ahead.best
+    return _sha(range_, further)
+
+
+def _sha(range_: Range, index: int) -> str:
+    return range_.goods[0] if index == GOOD_END else range_.shas[index]

@@ -8,6 +8,7 @@ import numpy as np
 
 from service.search.conclusion import NOTHING_TELLS, UNTESTABLE, Conclusion, Found, Searching, Suspects
 from service.search.graph import Floats, Range
+from service.search.metric.doubt import unconfirmed, undecided
 from service.search.metric.forecast import most_runs
 from service.search.metric.model import gap_and_noise
 from service.search.metric.results import Location, Shape
@@ -36,8 +37,9 @@ def locate(range_: Range, samples: Sequence[Sample], question: Question, *, skip
         return Location(Searching(len(range_), float(len(range_).bit_length())))
     state = examine(range_, samples, question)
     steps = above(state, question, places(state, question.confidence))
+    ahead = value(range_, state, skipped, target=sought(question, state, steps))
     return Location(
-        concluded(range_, state, question, steps, skipped),
+        concluded(range_, state, question, steps, skipped, ahead),
         _shape(state, steps),
         levels(range_, state),
         _bad(range_, state),
@@ -50,24 +52,42 @@ def stated(belief: float) -> float:
 
 
 def concluded(
-    range_: Range, state: State, question: Question, steps: list[Place], skipped: Collection[str]
+    range_: Range, state: State, question: Question, steps: list[Place], skipped: Collection[str], ahead: Value
 ) -> Conclusion:
+    """`ahead`: what further runs would tell."""
     belief = state.posterior.places
     top = int(np.argmax(belief))
-    sure = stated(float(belief[top])) >= question.confidence and state.classes.sizes[top] == 1
-    if sure and sought(question, state, steps) is None:
+    sure = _sure(state, question)
+    doubted = once_more(range_, state, question, steps, skipped) is not None
+    if sure and not doubted and sought(question, state, steps) is None:
         return Found(_first(range_, state, top), stated(float(belief[top])))
     if stated(1 - float(belief.sum())) >= question.confidence:
         return _little_by_little(range_, state)
-    if not sure and (two := _two_alike(range_, state, question, steps)) is not None:
-        return two
-    ahead = value(range_, state, skipped, target=sought(question, state, steps))
+    if not sure and not doubted and _both_known(state, question, steps):
+        return _two_alike(range_, state, steps)
     given_up = _runs(range_, state) >= most_runs(len(range_), *_signal(range_, state), question.confidence)
-    if given_up or ahead.most < WORTHLESS:
+    if given_up or (ahead.most < WORTHLESS and not doubted):
         if sure:
             return Found(_first(range_, state, top), stated(float(belief[top])))
         return _odds(range_, state, question, TOO_NOISY if given_up else _nothing_left(skipped))
     return _searching(range_, state, question, ahead)
+
+
+def _sure(state: State, question: Question) -> bool:
+    """One commit holds the largest step, if the noise is what it is thought to be."""
+    belief = state.posterior.places
+    top = int(np.argmax(belief))
+    return stated(float(belief[top])) >= question.confidence and bool(state.classes.sizes[top] == 1)
+
+
+def once_more(
+    range_: Range, state: State, question: Question, steps: list[Place], skipped: Collection[str]
+) -> int | None:
+    """A commit that must be run once more before the answer is given that is in sight; None when none is."""
+    if _sure(state, question):
+        top = int(np.argmax(state.posterior.places))
+        return unconfirmed(range_, state, int(np.flatnonzero(state.classes.of == top)[0]), skipped)
+    return undecided(range_, state, steps[:2]) if _both_known(state, question, steps) else None
 
 
 def sought(question: Question, state: State, steps: list[Place]) -> Floats | None:
@@ -95,12 +115,15 @@ def _little_by_little(range_: Range, state: State) -> Suspects:
     return Suspects(shas, why, candidates_left=len(shas))
 
 
-def _two_alike(range_: Range, state: State, question: Question, steps: list[Place]) -> Suspects | None:
-    """Both are known, and which is the larger one is not."""
-    if len(steps) < 2 or not all(narrowed(state, place) for place in steps):
-        return None
-    if stated(steps[0].largest + steps[1].largest) < question.confidence:
-        return None
+def _both_known(state: State, question: Question, steps: list[Place]) -> bool:
+    """Of two steps each is, and one of them is the largest."""
+    if len(steps) < 2 or not all(narrowed(state, place) for place in steps[:2]):
+        return False
+    belief = state.posterior.places
+    return stated(float(sum(belief[int(place.classes[0])] for place in steps[:2]))) >= question.confidence
+
+
+def _two_alike(range_: Range, state: State, steps: list[Place]) -> Suspects:
     shas = tuple(_first(range_, state, int(place.classes[0])) for place in steps[:2])
     why = f"it got worse twice, by about as much: at {short(shas[0])} and at {short(shas[1])}"
     odds = tuple(place.largest for place in steps[:2])

@@ -11,7 +11,7 @@ from service.search.graph import Floats
 from service.search.metric.samples import Better, Interval, Question, Sample
 
 #: Runs further beyond the ends than so many standard deviations count as if they were there. Chosen by simulation.
-BEYOND = 4.0
+BEYOND = 3.0
 #: Deviations from an end's median that are needed to know how far off a run is.
 ENOUGH = 8
 #: Of a standard deviation to the median of absolute deviations, for a normal law.

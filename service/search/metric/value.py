@@ -28,8 +28,8 @@ NEGLIGIBLE = 1e-7
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """`places`: by index in the range, the good end last. `bits`: of one more run there. `worth`: bits for the time it
-    takes, 0 where nothing can be measured."""
+    """`places`: by index in the range, the good end last. `bits`: of one more run there, whatever is in flight. `worth`:
+    bits for the time it takes, on top of what is in flight; 0 where nothing can be measured."""
 
     places: Ints
     bits: Floats
@@ -62,8 +62,9 @@ def value(
     fine = _fine(range_, state, [index for index in flying if index != GOOD_END], chances)
     places = np.append(fine.places, GOOD_END)
     expected = _expected(state, fine, places, state.posterior.largest if target is None else target)
-    bits = _bits(expected, [int(np.flatnonzero(places == index)[0]) for index in flying])
-    worth = bits * np.append(chances[fine.places], 1.0 if range_.goods else 0.0)
+    bits = _bits(expected, [])
+    at = [int(np.flatnonzero(places == index)[0]) for index in flying]
+    worth = (_bits(expected, at) if at else bits) * np.append(chances[fine.places], 1.0 if range_.goods else 0.0)
     if cost is not None:
         shas = [range_.shas[index] for index in fine.places.tolist()] + list(range_.goods[:1] or ("",))
         worth /= np.array([max(cost.get(sha, 1.0), 1e-9) for sha in shas]) ** HASTE
