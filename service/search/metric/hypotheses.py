@@ -18,9 +18,9 @@ STEPS, RAMP, SPREAD = (0.55, 0.20, 0.10), 0.08, 0.07
 #: Variances behind a step, as multiples of those before it.
 RATIOS = (1 / 16, 1 / 4, 4.0, 16.0)
 #: So many pairs of steps, the likeliest, are looked at with a third one.
-BEAM = 20
+BEAM = 16
 #: Hypotheses that are less likely than the likeliest by this factor do not matter.
-NEGLIGIBLE = 1e-5
+NEGLIGIBLE = 1e-4
 #: A ramp begins and ends at one of so many measured commits, spread over the range.
 BENDS = 14
 #: Steps are paired among at most so many classes, the likeliest for a step alone.
@@ -187,12 +187,12 @@ def _largest(columns: Ints, steps: Floats, spread: Floats, freedom: float) -> Fl
 
     found = np.where(columns >= 0, 1.0, 0.0)
     for one in range(columns.shape[1]):
-        for other in range(columns.shape[1]):
-            if one == other:
-                continue
+        for other in range(one):
             both = np.flatnonzero((columns[:, one] >= 0) & (columns[:, other] >= 0))
             gap = steps[both, one] - steps[both, other]
             error = spread[both, one, one] + spread[both, other, other] - 2 * spread[both, one, other]
-            found[both, one] *= stdtr(freedom, gap / np.sqrt(np.maximum(error, 1e-300)))
+            larger = stdtr(freedom, gap / np.sqrt(np.maximum(error, 1e-300)))
+            found[both, one] *= larger
+            found[both, other] *= 1 - larger
     total = found.sum(axis=1, keepdims=True)
     return np.where(total > 0, found / np.maximum(total, 1e-300), np.where(columns >= 0, 1.0, 0.0))

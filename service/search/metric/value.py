@@ -28,8 +28,8 @@ NEGLIGIBLE = 1e-7
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """`places`: by index in the range, the good end last. `bits`: of one more run there, whatever is in flight. `worth`:
-    bits for the time it takes, on top of what is in flight; 0 where nothing can be measured."""
+    """`places`: by index in the range, the good end last. `bits`: of one more run there, whatever is in flight.
+    `worth`: bits for the time it takes, on top of what is in flight; 0 where nothing can be measured."""
 
     places: Ints
     bits: Floats
