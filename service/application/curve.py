@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from service.application import telling, wording
 from service.application.measure import SURE, Numbers, bench_of, marks_of, number
@@ -31,15 +32,15 @@ class Run:
 @dataclass(frozen=True)
 class Point:
     """A commit that was measured. `position`: in topological order, 0 is the good end. `level`: None as long as its
-    runs say too little. `verdict`: "good", "bad" or none yet; `end`: likewise, where it is an end."""
+    runs say too little. `verdict`: good, bad or None yet. `end`: which it is, None for a commit between them."""
 
     sha: str
     subject: str
     position: int
     level: Interval | None
     runs: tuple[Run, ...]
-    verdict: str = ""
-    end: str = ""
+    verdict: Verdict | None = None
+    end: Literal["good", "bad"] | None = None
 
 
 @dataclass(frozen=True)
@@ -51,13 +52,13 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Mark:
-    """A step: at one of `shas`, whose positions lie from `low` to `high`. `size`: how much worse it got; a share of the
-    good end's level (0.12 is 12 %) when `relative`, else in the metric's unit."""
+class Step:
+    """A place where it got worse: at one of `shas`, whose positions lie from `first` to `last`. `size`: how much worse;
+    a share of the good end's level (0.12 is 12 %) when `relative`, else in the metric's unit."""
 
     shas: tuple[str, ...]
-    low: int
-    high: int
+    first: int
+    last: int
     size: Interval
     relative: bool = True
 
@@ -73,7 +74,7 @@ class Curve:
     points: tuple[Point, ...] = ()
     good: Side = Side()
     bad: Side = Side()
-    steps: tuple[Mark, ...] = ()
+    steps: tuple[Step, ...] = ()
     candidates: int = 0
     left: tuple[int, int] | None = None
     shape: Shape = "step"
@@ -86,10 +87,8 @@ def nothing_yet(bisection: Bisection, metric: Metric) -> Curve:
     return Curve(metric.name, metric.unit, metric.better, headline=wording.headline(bisection, ()))
 
 
-def curve(
-    bisection: Bisection, numbers: Numbers, probes: Sequence[Probe], range_: Range, commits: Mapping[str, Commit]
-) -> Curve:
-    """`probes`: all of the bisection, with the verdicts that they have."""
+def curve(bisection: Bisection, numbers: Numbers, range_: Range, commits: Mapping[str, Commit]) -> Curve:
+    """`commits`: at least those that were measured, and those of the answer."""
     searched = bisection.state not in (BisectionState.CHECKING_ENDS, BisectionState.REFUSED) and bool(numbers.runs)
     location = numbers.location(range_) if searched else None
     places = _positions(numbers.range(range_))
@@ -102,7 +101,7 @@ def curve(
         points=points,
         good=_side(points, "good"),
         bad=_side(points, "bad"),
-        steps=_marks(location, places, relative=numbers.ends.relative) if location is not None else (),
+        steps=_steps(location, places, relative=numbers.ends.relative) if location is not None else (),
         candidates=len(range_),
         left=_left(location, points) if location is not None else None,
         shape=location.shape if location is not None else "step",
@@ -130,7 +129,7 @@ def _points(
             level=location.levels.get(sha) if location is not None else None,
             runs=tuple(_run(run, dropped.get(run.id, "")) for run in of_commit[sha]),
             verdict=_verdict(of_commit[sha]),
-            end=numbers.end(sha),
+            end=numbers.end(sha) or None,
         )
         for sha in sorted(of_commit, key=lambda sha: (places.get(sha, -1), sha))
         if sha in places
@@ -141,9 +140,9 @@ def _run(probe: Probe, dropped: str) -> Run:
     return Run(probe.id, number(probe.outcome) or 0.0, bench_of(probe), marks_of(probe), dropped)
 
 
-def _verdict(runs: Sequence[Probe]) -> str:
-    verdicts = [run.verdict for run in runs if run.verdict in (Verdict.GOOD, Verdict.BAD)]
-    return str(verdicts[-1]) if verdicts else ""
+def _verdict(runs: Sequence[Probe]) -> Verdict | None:
+    """That of the last run that has one."""
+    return next((run.verdict for run in reversed(runs) if run.verdict in (Verdict.GOOD, Verdict.BAD)), None)
 
 
 def _side(points: Sequence[Point], end: str) -> Side:
@@ -152,11 +151,11 @@ def _side(points: Sequence[Point], end: str) -> Side:
     return Side(values, mine[0].level if mine else None)
 
 
-def _marks(location: Location, places: Mapping[str, int], *, relative: bool) -> tuple[Mark, ...]:
+def _steps(location: Location, places: Mapping[str, int], *, relative: bool) -> tuple[Step, ...]:
     found = []
     for step in location.steps:
         at = [places[sha] for sha in step.shas]
-        found.append(Mark(step.shas, min(at), max(at), step.size, relative))
+        found.append(Step(step.shas, min(at), max(at), step.size, relative))
     return tuple(found)
 
 

@@ -94,11 +94,12 @@ class Flow(Work):
         """Errors: NotFound, also where no metric was asked for."""
         with self.ports.bisections.transaction() as tx:
             bisection, probes = tx.bisection(id), tx.probes(id)
-        metric, numbers, range_ = queries.metric_of(bisection), numbers_of(bisection, probes), None
-        if numbers is not None and (range_ := self._measured_range(bisection)) is not None:
-            commits = self.ports.history.commits(bisection.request.repo, reports.wanted_commits(bisection, probes))
-            return curves.curve(bisection, numbers, probes, range_, commits)
-        return curves.nothing_yet(bisection, metric)
+        metric, numbers = queries.metric_of(bisection), numbers_of(bisection, probes)
+        range_ = self._measured_range(bisection)
+        if numbers is None or range_ is None:
+            return curves.nothing_yet(bisection, metric)
+        commits = self.ports.history.commits(bisection.request.repo, reports.wanted_commits(bisection, probes))
+        return curves.curve(bisection, numbers, range_, commits)
 
     def log(self, probe_id: str) -> LogStream:
         """Errors: NotFound; NotNow while the probe still runs."""

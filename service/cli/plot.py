@@ -92,8 +92,8 @@ class _Drawing:
         yield from self._rows(_nearest(self.curve, most))
 
     def _rows(self, points: Sequence[PointView]) -> Iterator[Text]:
-        rules = [(step.low, self._step(step)) for step in self.curve.steps]
-        if (left := self.curve.left) is not None and left not in [(step.low, step.high) for step in self.curve.steps]:
+        rules = [(step.first, self._step(step)) for step in self.curve.steps]
+        if (left := self.curve.left) is not None and left not in [(step.first, step.last) for step in self.curve.steps]:
             rules.append((left[0], f"still searched: {screen.count(left[1] - left[0] + 1, 'commit')}"))
         rules.sort()
         yield self._rule("")
@@ -107,7 +107,7 @@ class _Drawing:
             yield Text(f"{more} more measured", style="dim")
 
     def _point(self, point: PointView) -> Text:
-        verdict = point.verdict
+        verdict = point.verdict or ""
         notes = sorted({mark.partition(":")[0] for run in point.runs for mark in run.marks})
         subject = screen.first_line(" ".join([*(f"[{note}]" for note in notes), point.subject]))
         drawn = Text(self._interval(point), style=screen.STYLES.get(verdict, ""))
@@ -128,7 +128,7 @@ class _Drawing:
             cells[first] = self.glyphs.left
         if level.high is not None:
             cells[last] = self.glyphs.right
-        cells[self.scale.at(level.estimate)] = self.glyphs.marks.get(point.verdict, self.glyphs.marks[""])
+        cells[self.scale.at(level.estimate)] = self.glyphs.marks.get(point.verdict or "", self.glyphs.marks[""])
         return "".join(cells)
 
     def _end(self, name: str, side: SideView) -> Text:
@@ -160,7 +160,7 @@ class _Drawing:
 
     def _step(self, step: StepView) -> str:
         size = numbers.size(step.size, step.relative, screen.first_line(self.curve.unit))
-        return size if len(step.shas) == 1 else f"{size}: one of {len(step.shas)} commits, {step.low} to {step.high}"
+        return size if len(step.shas) == 1 else f"{size}: one of {len(step.shas)} commits, {step.first} to {step.last}"
 
     def _rule(self, said: str) -> Text:
         width = min(self.width, RULE)
@@ -215,7 +215,7 @@ def _nearest(curve: CurveView, most: int | None) -> Sequence[PointView]:
     """Those nearest to what is still searched, or to the largest step; in order."""
     if most is None or len(curve.points) <= most:
         return curve.points
-    spans = [curve.left] if curve.left is not None else [(step.low, step.high) for step in curve.steps[:1]]
+    spans = [curve.left] if curve.left is not None else [(step.first, step.last) for step in curve.steps[:1]]
     low, high = spans[0] if spans else (0, curve.candidates)
     middle = (low + high) / 2
     kept = sorted(curve.points, key=lambda point: abs(point.position - middle))[:most]

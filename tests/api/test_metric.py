@@ -30,7 +30,7 @@ def test_the_numbers_of_each_commit_come_with_their_intervals_and_runs(http: htt
     assert level is not None
     assert first_bad["level"] == {"estimate": level.estimate, "low": level.low, "high": level.high}
     assert (first_bad["sha"], first_bad["verdict"], len(first_bad["runs"])) == (sha(STEP), "bad", 6)
-    step = {"shas": [sha(STEP)], "low": STEP, "high": STEP, "relative": True}
+    step = {"shas": [sha(STEP)], "first": STEP, "last": STEP, "relative": True}
     assert told["steps"] == [{**step, "size": {"estimate": 0.121, "low": 0.094, "high": 0.148}}]
     runs = told["points"][1]["runs"]
     assert [run["dropped"] for run in runs].count("the node had drifted") == 1

@@ -109,7 +109,7 @@ def test_the_address_of_the_picture_changes_when_the_picture_does(http: httpx.Cl
 
 def test_what_users_wrote_is_text_on_a_page(http: httpx.Client, flow: FakeFlow) -> None:
     curve = replace(stepped(), name=HOSTILE, unit=HOSTILE, headline=HOSTILE, notes=(HOSTILE,))
-    points = tuple(replace(point, subject=HOSTILE, verdict="bad") for point in curve.points)
+    points = tuple(replace(point, subject=HOSTILE, verdict=Verdict.BAD) for point in curve.points)
     plain, id = begun(flow), begun(flow, replace(curve, points=points))
     for each in (plain, id):
         flow.find(each, STEP)

@@ -336,7 +336,7 @@ def test_the_curve_shows_every_commit_that_was_measured_and_the_step(world: Worl
     assert (curve.name, curve.unit, curve.left) == ("rate", "tok/s", None)
     assert sum(len(point.runs) for point in curve.points) == len(probes(world, id))
     (step,) = curve.steps
-    assert (step.shas, step.low, step.high, step.relative) == ((world.shas[13],), 13, 13, True)
+    assert (step.shas, step.first, step.last, step.relative) == ((world.shas[13],), 13, 13, True)
     assert 0.08 < step.size.estimate < 0.12
     assert len(curve.good.values) >= 4 and curve.good.level is not None
     assert world.shas[13][:10] in curve.headline

@@ -12,8 +12,9 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from service.application.curve import Curve, Mark, Point, Run, Side
+from service.application.curve import Curve, Point, Run, Side, Step
 from service.cli.plot import Plot
+from service.domain.evidence import Verdict
 from service.domain.metric import Better
 from service.doors.api import render
 from service.search.metric.samples import Interval
@@ -62,13 +63,20 @@ def small() -> Curve:
     good = Side((570.0, 580.0, 590.0, 600.0), Interval(585.0, 570.0, 600.0))
     bad = Side((400.0, 410.0, 420.0, 430.0), Interval(415.0, 400.0, 430.0))
     points = (
-        Point(sha(0), "Begin", 0, good.level, tuple(map(run, good.values)), "good", "good"),
-        Point(sha(3), "Do not wait", 3, Interval(500.0, 450.0, 550.0), (run(500.0), run(900.0, "it drifted")), "good"),
+        Point(sha(0), "Begin", 0, good.level, tuple(map(run, good.values)), Verdict.GOOD, "good"),
+        Point(
+            sha(3),
+            "Do not wait",
+            3,
+            Interval(500.0, 450.0, 550.0),
+            (run(500.0), run(900.0, "it drifted")),
+            Verdict.GOOD,
+        ),
         Point(sha(4), "Wait longer", 4, None, (run(420.0, mark="throttled: power cap"),)),
-        Point(sha(5), "A subject that is very long and goes on and on", 5, bad.level, (run(415.0),) * 3, "bad"),
-        Point(sha(8), "End", 8, bad.level, tuple(map(run, bad.values)), "bad", "bad"),
+        Point(sha(5), "A subject that is very long and goes on and on", 5, bad.level, (run(415.0),) * 3, Verdict.BAD),
+        Point(sha(8), "End", 8, bad.level, tuple(map(run, bad.values)), Verdict.BAD, "bad"),
     )
-    step = Mark((sha(5),), 5, 5, Interval(0.29, 0.25, 0.33))
+    step = Step((sha(5),), 5, 5, Interval(0.29, 0.25, 0.33))
     return Curve("throughput", "tok/s", Better.HIGHER, points, good, bad, (step,), 8)
 
 
@@ -103,8 +111,8 @@ def test_no_line_is_wider_than_the_terminal(width: int, text: str) -> None:
 
 def test_steps_that_are_not_pinned_down_and_what_is_searched_say_so() -> None:
     steps = (
-        Mark(tuple(sha(at) for at in (4, 5)), 4, 5, Interval(0.29, 0.25, 0.33)),
-        Mark((sha(8),), 8, 8, Interval(20.0, 10.0, 30.0), relative=False),
+        Step(tuple(sha(at) for at in (4, 5)), 4, 5, Interval(0.29, 0.25, 0.33)),
+        Step((sha(8),), 8, 8, Interval(20.0, 10.0, 30.0), relative=False),
     )
     rules = [line.strip("─ ") for line in plotted(replace(small(), steps=steps, left=(4, 8)), 100) if "── " in line]
     assert rules == [

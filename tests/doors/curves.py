@@ -6,8 +6,10 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import mean, stdev
+from typing import Literal
 
-from service.application.curve import Curve, Mark, Point, Run, Side
+from service.application.curve import Curve, Point, Run, Side, Step
+from service.domain.evidence import Verdict
 from service.domain.metric import Better
 from service.search.metric.samples import Interval
 from tests.fakes.flow import sha
@@ -27,9 +29,9 @@ def point(at: int, runs: int, seed: int = 7) -> Point:
     chance = random.Random(seed * 1000 + at)
     level = GOOD if at < STEP else BAD
     made = tuple(Run(f"b1.{at}{trial}", round(chance.gauss(level, NOISE), 2), "node-1") for trial in range(runs))
-    end = {0: "good", CANDIDATES: "bad"}.get(at, "")
-    verdict = "good" if at < STEP else "bad"
-    return Point(sha(at), f"Change number {at}", at, interval([run.value for run in made]), made, verdict, end)
+    ends: dict[int, Literal["good", "bad"]] = {0: "good", CANDIDATES: "bad"}
+    verdict = Verdict.GOOD if at < STEP else Verdict.BAD
+    return Point(sha(at), f"Change number {at}", at, interval([run.value for run in made]), made, verdict, ends.get(at))
 
 
 def stepped(positions: Sequence[int] = SOME, runs: int = 6) -> Curve:
@@ -38,7 +40,7 @@ def stepped(positions: Sequence[int] = SOME, runs: int = 6) -> Curve:
     first, *others = points[62].runs
     odd = (replace(first, dropped="the node had drifted"), replace(others[0], marks=("throttled: power cap",)))
     points[62] = replace(points[62], runs=(*odd, *others[1:]))
-    points[136] = replace(points[136], verdict="", runs=points[136].runs[:2])
+    points[136] = replace(points[136], verdict=None, runs=points[136].runs[:2])
     ends = {end: [run.value for run in points[at].runs] for end, at in (("good", 0), ("bad", CANDIDATES))}
     return Curve(
         name="Output token throughput",
@@ -47,7 +49,7 @@ def stepped(positions: Sequence[int] = SOME, runs: int = 6) -> Curve:
         points=tuple(points.values()),
         good=Side(tuple(ends["good"]), points[0].level),
         bad=Side(tuple(ends["bad"]), points[CANDIDATES].level),
-        steps=(Mark((sha(STEP),), STEP, STEP, Interval(0.121, 0.094, 0.148)),),
+        steps=(Step((sha(STEP),), STEP, STEP, Interval(0.121, 0.094, 0.148)),),
         candidates=CANDIDATES,
         headline=f"{sha(STEP)[:10]} is the first bad commit: Change number {STEP}",
         notes=("1 run was dropped: the node had drifted",),

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.application.curve import Curve, Mark, Point, Run, Side
+from service.application.curve import Curve, Point, Run, Side, Step
+from service.domain.evidence import Verdict
 from service.domain.metric import Better
 from service.doors import charts
 from service.search.metric.samples import Interval
@@ -109,7 +110,7 @@ def test_the_step_stands_before_its_commit_with_its_size(picture: Picture) -> No
 
 
 def test_what_is_still_searched_is_shaded() -> None:
-    open_step = Mark(tuple(sha(at) for at in range(125, 138)), 125, 137, Interval(0.12, 0.07, 0.17))
+    open_step = Step(tuple(sha(at) for at in range(125, 138)), 125, 137, Interval(0.12, 0.07, 0.17))
     picture = Picture(replace(stepped(), left=(125, 137), steps=(open_step,)))
     xs = [x for x, _ in picture.path("searched")]
     at = {place: x for place, (x, _) in zip((0, 62, 124), picture.marks("commits-good"), strict=False)}
@@ -211,8 +212,8 @@ def test_what_users_wrote_is_text_and_nothing_else(text: str, picture: Picture) 
 @given(text=st.text(max_size=40), value=st.floats(), low=st.floats(), high=st.floats(), place=st.integers(0, 6))
 def test_any_text_and_any_number_gives_a_picture(text: str, value: float, low: float, high: float, place: int) -> None:
     runs = (Run("b1.1", value, text), Run("b1.2", low, text, (), text), Run("b1.3", high, text, (text,)))
-    point = Point(sha(place), text, place, Interval(value, low, high), runs, "bad", "")
-    step = Mark((sha(place),), place, place, Interval(value, low, high), relative=False)
+    point = Point(sha(place), text, place, Interval(value, low, high), runs, Verdict.BAD)
+    step = Step((sha(place),), place, place, Interval(value, low, high), relative=False)
     side = Side((value, low, high, 1.0, 2.0), Interval(value, low, high))
     curve = Curve(text, text, Better.LOWER, (point,), side, Side(), (step,), 6, (1, place), "step", text, (text,))
     drawn = Picture(curve)

@@ -6,14 +6,15 @@ import io
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from service.application.curve import Curve, Mark, Point, Run
+from service.application.curve import Curve, Point, Run, Step
 from service.doors import numbers
+from service.doors.charts.ends import ends
+from service.doors.charts.markers import FARTHEST, INK, LOOKS, QUIET, RULE, Look, columns, label_below, markers
 from service.doors.charts.words import clean, short
 
 matplotlib.rcParams.update(
@@ -35,32 +36,13 @@ warnings.filterwarnings("ignore", message="Glyph .* missing from font")
 
 WIDTH, HEIGHT = 9.0, 4.3
 MAIN, BESIDE = (0.09, 0.25, 0.65, 0.58), (0.79, 0.25, 0.19, 0.58)
-INK, QUIET, SHADE, STEP, PAPER, RULE = "#222222", "#666666", "#ececec", "#fbeee6", "#ffffff", "#e4e4e4"
+SHADE, STEP, PAPER = "#ececec", "#fbeee6", "#ffffff"
 #: As shares of the axis: between labels below the commits, and the least that a step's label needs to its right.
 APART, ROOM = 0.145, 0.3
 #: So many steps get a label; all are drawn.
 LABELLED = 5
-#: With more commits than that on a side, marks are smaller.
+#: With more commits than that on a side, markers are smaller.
 CROWDED = 40
-#: Beyond it nothing can be placed.
-FARTHEST = 1e100
-
-
-@dataclass(frozen=True)
-class Look:
-    """Told apart by colour and by shape. `pale`: for single runs."""
-
-    name: str
-    colour: str
-    pale: str
-    shape: str
-
-
-LOOKS = (
-    Look("good", "#0072b2", "#a6cfe8", "o"),
-    Look("bad", "#c44e00", "#efbf9d", "s"),
-    Look("", "#666666", "#c4c4c4", "D"),
-)
 
 
 def drawn(curve: Curve) -> bytes:
@@ -73,10 +55,12 @@ def drawn(curve: Curve) -> bytes:
     _searched(main, curve)
     _levels_of_ends(main, curve)
     for look in LOOKS:
-        _commits(main, [point for point in curve.points if (point.verdict or point.end) == look.name], look, low, high)
+        _commits(
+            main, [point for point in curve.points if (point.verdict or point.end or "") == look.name], look, low, high
+        )
     _odd_runs(main, curve, low, high)
     _steps(main, curve)
-    _ends(beside, curve)
+    ends(beside, curve)
     _legend(figure, main)
     written = io.BytesIO()
     figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
@@ -92,7 +76,7 @@ def _frame(figure: Figure, axes: Axes, curve: Curve) -> None:
     axes.set_ylabel(clean(numbers.quality(curve.unit, curve.better), 50), color=INK)
     labelled = _labelled(curve)
     names = [(float(point.position), short(point.sha), str(point.position)) for point in labelled]
-    _label_below(axes, names)
+    label_below(axes, names)
     axes.xaxis.labelpad = 14
     axes.tick_params(colors=INK, labelsize=8)
     axes.grid(axis="y", color=RULE, linewidth=0.6)
@@ -101,27 +85,9 @@ def _frame(figure: Figure, axes: Axes, curve: Curve) -> None:
         axes.text(0.5, 0.5, "nothing is measured yet", transform=axes.transAxes, ha="center", color=QUIET)
 
 
-def _label_below(axes: Axes, names: Sequence[tuple[float, str, str]]) -> None:
-    """Two lines, each one text of its own, so that it is centred in any font."""
-    axes.set_xticks([at for at, _, _ in names], [upper for _, upper, _ in names])
-    for at, _, lower in names:
-        axes.annotate(
-            lower,
-            (at, 0),
-            xycoords=("data", "axes fraction"),
-            xytext=(0, -17),
-            textcoords="offset points",
-            ha="center",
-            va="top",
-            fontsize=8,
-            color=INK,
-            annotation_clip=False,
-        )
-
-
 def _labelled(curve: Curve) -> list[Point]:
     """As many as have room: the ends first, then commits at steps, then the others."""
-    worse = {mark.high for mark in curve.steps}
+    worse = {step.last for step in curve.steps}
     wanted = sorted(curve.points, key=lambda point: (not point.end, point.position not in worse, point.position))
     apart = APART * max(curve.candidates, 1)
     kept: list[Point] = []
@@ -167,21 +133,21 @@ def _commits(axes: Axes, points: Sequence[Point], look: Look, low: float, high: 
     sure = [(point.position, point.level) for point in points if point.level and math.isfinite(point.level.estimate)]
     known = {at for at, _ in sure}
     runs = [(point.position, run.value) for point in points for run in point.runs if _counts(run)]
-    _marks(axes, [run for run in runs if run[0] in known], ".", look.pale, min(size + 1, 5), f"runs-{name}", "")
+    markers(axes, [run for run in runs if run[0] in known], ".", look.pale, min(size + 1, 5), f"runs-{name}", "")
     alone = [run for run in runs if run[0] not in known]
-    _marks(axes, alone, look.shape, look.colour, size - 1, f"alone-{name}", "" if sure else name, hollow=True)
+    markers(axes, alone, look.shape, look.colour, size - 1, f"alone-{name}", "" if sure else name, hollow=True)
     line = [(at, edge) for at, level in sure for edge in (max(level.low, low), min(level.high, high), math.nan)]
     if line:
-        axes.plot(*_columns(line), color=look.colour, linewidth=0.3 * size, gid=f"intervals-{name}")
-    _marks(axes, [(at, level.estimate) for at, level in sure], look.shape, look.colour, size, f"commits-{name}", name)
+        axes.plot(*columns(line), color=look.colour, linewidth=0.3 * size, gid=f"intervals-{name}")
+    markers(axes, [(at, level.estimate) for at, level in sure], look.shape, look.colour, size, f"commits-{name}", name)
 
 
 def _odd_runs(axes: Axes, curve: Curve, low: float, high: float) -> None:
     every = [(point.position, run) for point in curve.points for run in point.runs if math.isfinite(run.value)]
     dropped = [(at, min(max(run.value, low), high)) for at, run in every if run.dropped]
     marked = [(at, run.value) for at, run in every if run.marks and not run.dropped]
-    _marks(axes, dropped, "x", QUIET, 5, "dropped", "dropped run")
-    _marks(axes, marked, "v", "#a06a00", 5, "marked", _named(run for _, run in every), hollow=True)
+    markers(axes, dropped, "x", QUIET, 5, "dropped", "dropped run")
+    markers(axes, marked, "v", "#a06a00", 5, "marked", _named(run for _, run in every), hollow=True)
 
 
 def _named(runs: Iterable[Run]) -> str:
@@ -190,52 +156,25 @@ def _named(runs: Iterable[Run]) -> str:
     return clean(", ".join(names), 40)
 
 
-def _marks(
-    axes: Axes,
-    places: Sequence[tuple[float, float]],
-    shape: str,
-    colour: str,
-    size: float,
-    gid: str,
-    label: str,
-    *,
-    hollow: bool = False,
-) -> None:
-    if not places:
-        return
-    face = "none" if hollow else colour
-    axes.plot(
-        *_columns(places),
-        linestyle="none",
-        marker=shape,
-        markersize=size,
-        markerfacecolor=face,
-        markeredgecolor=colour,
-        markeredgewidth=1 if hollow or shape == "x" else 0,
-        gid=gid,
-        label=label or f"_{gid}",
-    )
-
-
 def _steps(axes: Axes, curve: Curve) -> None:
-    for rank, mark in enumerate(sorted(curve.steps, key=lambda mark: mark.low)):
-        gid = f"step-{short(mark.shas[0])}" if mark.shas else "step"
-        if mark.low == mark.high:
-            axes.axvline(mark.low - 0.5, color=INK, linewidth=1.2, linestyle="--", gid=gid)
+    for rank, step in enumerate(sorted(curve.steps, key=lambda step: step.first)):
+        gid = f"step-{short(step.shas[0])}" if step.shas else "step"
+        if step.first == step.last:
+            axes.axvline(step.first - 0.5, color=INK, linewidth=1.2, linestyle="--", gid=gid)
         else:
-            searched = curve.left == (mark.low, mark.high)
-            axes.axvspan(mark.low - 1, mark.high, color=SHADE if searched else STEP, linewidth=0, zorder=0.6, gid=gid)
-            axes.axvline(mark.low - 1, color=INK, linewidth=0.8, linestyle="--")
-            axes.axvline(mark.high, color=INK, linewidth=0.8, linestyle="--")
+            searched = curve.left == (step.first, step.last)
+            axes.axvspan(step.first - 1, step.last, color=SHADE if searched else STEP, linewidth=0, zorder=0.6, gid=gid)
+            axes.axvline(step.first - 1, color=INK, linewidth=0.8, linestyle="--")
+            axes.axvline(step.last, color=INK, linewidth=0.8, linestyle="--")
         if rank < LABELLED:
-            _size(axes, curve, mark, rank)
+            _size(axes, curve, step, rank)
 
 
-def _size(axes: Axes, curve: Curve, mark: Mark, rank: int) -> None:
-    first, last = (mark.low - 0.5,) * 2 if mark.low == mark.high else (mark.low - 1, mark.high)
+def _size(axes: Axes, curve: Curve, step: Step, rank: int) -> None:
+    first, last = (step.first - 0.5,) * 2 if step.first == step.last else (step.first - 1, step.last)
     leftwards = last > (1 - ROOM) * curve.candidates
     axes.annotate(
-        clean(numbers.size(mark.size, mark.relative, curve.unit), 60),
+        clean(numbers.size(step.size, step.relative, curve.unit), 60),
         (first if leftwards else last, 1 - 0.07 * rank),
         xycoords=("data", "axes fraction"),
         xytext=(-4 if leftwards else 4, -2),
@@ -245,44 +184,6 @@ def _size(axes: Axes, curve: Curve, mark: Mark, rank: int) -> None:
         fontsize=8,
         color=INK,
     )
-
-
-def _ends(axes: Axes, curve: Curve) -> None:
-    """A strip of every run and, from four on, a box of the quartiles."""
-    axes.set_xlim(-0.5, 1.5)
-    sides = (curve.good.values, curve.bad.values)
-    _label_below(axes, [(at, f"{LOOKS[at].name} end", _runs(values)) for at, values in enumerate(sides)])
-    axes.spines["left"].set_visible(False)
-    axes.tick_params(colors=INK, labelsize=8)
-    axes.tick_params(axis="y", labelleft=False, left=False)
-    axes.grid(axis="y", color=RULE, linewidth=0.6)
-    for at, (look, values) in enumerate(zip(LOOKS, sides, strict=False)):
-        finite = [value for value in values if math.isfinite(value)]
-        places = [(at - 0.18 + 0.36 * _scattered(index), value) for index, value in enumerate(finite)]
-        _marks(axes, places, look.shape, look.pale, 3.5, f"end-{look.name}", "")
-        if len(finite) >= 4:
-            line = {"color": look.colour, "linewidth": 1.2}
-            box = axes.boxplot(
-                finite,
-                positions=[at],
-                widths=0.6,
-                showfliers=False,
-                manage_ticks=False,
-                boxprops=line,
-                whiskerprops=line,
-                capprops=line,
-                medianprops={**line, "linewidth": 2.2},
-            )
-            box["boxes"][0].set_gid(f"box-{look.name}")
-
-
-def _runs(values: Sequence[float]) -> str:
-    return "1 run" if len(values) == 1 else f"{len(values)} runs"
-
-
-def _scattered(index: int) -> float:
-    """From 0 to 1, evenly and always the same: multiples of the golden ratio."""
-    return (index * 0.6180339887) % 1.0
 
 
 def _legend(figure: Figure, axes: Axes) -> None:
@@ -304,8 +205,3 @@ def _legend(figure: Figure, axes: Axes) -> None:
 
 def _counts(run: Run) -> bool:
     return not run.dropped and math.isfinite(run.value)
-
-
-def _columns(places: Iterable[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    listed = list(places)
-    return [x for x, _ in listed], [min(max(y, -FARTHEST), FARTHEST) for _, y in listed]

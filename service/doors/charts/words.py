@@ -35,7 +35,7 @@ def description(curve: Curve) -> str:
             f"{name} end: {numbers.level(side.level, unit) or 'no level yet'}, {len(side.values)} runs"
             for name, side in (("good", curve.good), ("bad", curve.bad))
         ),
-        *(f"step at {_where(mark.shas)}: {numbers.size(mark.size, mark.relative, unit)}" for mark in curve.steps),
+        *(f"step at {_where(step.shas)}: {numbers.size(step.size, step.relative, unit)}" for step in curve.steps),
         *((f"searched: commits {curve.left[0]} to {curve.left[1]}",) if curve.left else ()),
         *curve.notes,
     ]

@@ -124,7 +124,7 @@ def _row(point: Point) -> dict[str, object]:
     return {
         "place": point.position,
         "sha": short(point.sha),
-        "verdict": point.verdict,
+        "verdict": point.verdict or "",
         "level": numbers.level(point.level),
         "runs": sum(not run.dropped for run in point.runs),
         "subject": clean(point.subject, LONGEST),

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from service.domain.evidence import Verdict
 from service.domain.metric import Better
 from service.doors.api.views.base import View
 
@@ -45,8 +46,8 @@ class PointView(View):
     position: int = Field(description="In topological order; 0 is the good end.")
     level: IntervalView | None = Field(description="Null as long as its runs say too little.")
     runs: tuple[RunView, ...]
-    verdict: str = Field(default="", description="`good`, `bad`, or empty for none yet.")
-    end: str = Field(default="", description="`good`, `bad`, or empty for none of the ends.")
+    verdict: Verdict | None = Field(default=None, description="Null for none yet.")
+    end: Literal["good", "bad"] | None = Field(default=None, description="Null for none of the ends.")
 
 
 class SideView(View):
@@ -60,8 +61,8 @@ class StepView(View):
     """A place where the number got worse: at one of `shas`."""
 
     shas: tuple[str, ...]
-    low: int = Field(description="The lowest position of these commits.")
-    high: int = Field(description="The highest position of these commits.")
+    first: int = Field(description="The lowest position of these commits.")
+    last: int = Field(description="The highest position of these commits.")
     size: IntervalView = Field(description="How much worse: a share of the good end's level, or in the unit.")
     relative: bool = Field(description="The size is a share: 0.12 is 12 %.")
 
