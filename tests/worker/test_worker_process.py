@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import signal
 import subprocess
 from pathlib import Path
@@ -15,33 +14,14 @@ from tests.worker.bench import Bench, running
 from tests.worker.node import Node
 from worker.contract import (
     AHEAD,
-    VERSION,
     ProbeOrder,
     Queue,
-    Sandbox,
-    SurveyOrder,
-    SurveyResult,
     Task,
     cancel_key,
     lease_key,
-    sent_key,
     taken_key,
 )
 from worker.run.machine import hardware
-
-
-def test_an_order_is_answered(node: Node, process_bench: Bench) -> None:
-    node.ready()
-    order = process_bench.order("cat hello.txt")
-    node.send(order)
-    started = node.next(Task.STARTED)
-    assert (started["kind"], started["id"], started["attempt"], started["node"]) == ("probe", order.probe, 1, "node-1")
-    result = node.result(order.probe)
-    assert result.outcome is not None and result.outcome.exit_status == 0
-    client = node.broker.client()
-    assert not client.exists(sent_key("probe", order.probe, 1))
-    # The service shall read the result before it misses the lease.
-    assert client.ttl(lease_key("probe", order.probe, 1)) > 0
 
 
 def test_a_node_says_when_it_comes_what_it_can_and_when_it_leaves(node: Node) -> None:
@@ -95,16 +75,6 @@ def test_a_node_whose_store_cannot_be_written_says_so_until_it_can(node: Node, s
     assert "store.fault" not in node.next(Task.NODE, event="left")["facts"]
 
 
-def test_a_second_delivery_is_dropped(node: Node, process_bench: Bench) -> None:
-    node.ready()
-    first, last = process_bench.order("echo once >> /dev/null"), process_bench.order("true")
-    for order in (first, first, first, last):
-        node.send(order)
-    node.result(last.probe)
-    assert [each["probe"] for task, each in node.heard if task == Task.PROBED] == [first.probe]
-    assert not node.broker.client().exists(sent_key("probe", first.probe, 1))
-
-
 def test_an_order_that_was_cancelled_in_the_queue_is_dropped(node: Node, process_bench: Bench) -> None:
     dropped, last = process_bench.order("true"), process_bench.order("true")
     node.broker.client().set(cancel_key("probe", dropped.probe, 1), "1")
@@ -113,46 +83,6 @@ def test_an_order_that_was_cancelled_in_the_queue_is_dropped(node: Node, process
     node.ready()
     node.result(last.probe)
     assert not [each for _, each in node.heard if dropped.probe in each.values()]
-
-
-def test_a_cancelled_run_ends_and_frees_its_slot(node: Node, process_bench: Bench) -> None:
-    node.ready()
-    marker = f"3600.{os.getpid()}6"
-    slow, last = process_bench.order(f"sleep {marker}"), process_bench.order("true")
-    node.send(slow)
-    node.send(last)
-    eventually(lambda: running(marker))
-    node.broker.client().set(cancel_key("probe", slow.probe, 1), "1")
-    node.result(last.probe)
-    assert running(marker) == []
-    assert not [each for task, each in node.heard if task == Task.PROBED]
-
-
-def test_another_version_is_refused_by_name(node: Node, process_bench: Bench) -> None:
-    node.ready()
-    order = process_bench.order("true")
-    node.send(order, version=VERSION + 1)
-    fault = node.result(order.probe).fault
-    assert fault is not None and fault.kind == "version"
-    assert str(VERSION + 1) in fault.message
-
-
-def test_an_order_that_makes_no_sense_is_a_fault(node: Node, process_bench: Bench) -> None:
-    node.ready()
-    order = process_bench.order("true")
-    node.send(order, limits={"timeout_s": "long"})
-    fault = node.result(order.probe).fault
-    assert fault is not None and fault.kind == "order"
-
-
-def test_a_message_that_makes_no_sense_does_not_stop_the_worker(node: Node, process_bench: Bench) -> None:
-    node.ready()
-    node.app().send_task(Task.PROBE, args=["no order"], queue=Queue.PROBE, ignore_result=True)
-    node.app().send_task(Task.PROBE, args=[], queue=Queue.PROBE, ignore_result=True)
-    node.app().send_task("firstbad.unknown", args=[], queue=Queue.PROBE, ignore_result=True)
-    order = process_bench.order("true")
-    node.send(order)
-    assert node.result(order.probe).outcome is not None
 
 
 def test_a_worker_that_cannot_read_a_message_ends_and_its_exit_status_says_so(node: Node, process_bench: Bench) -> None:
@@ -300,33 +230,6 @@ def test_an_engine_that_is_down_is_a_fault_with_advice(node: Node, process_bench
     node.send(ProbeOrder.model_validate(order))
     fault = node.result(order["probe"]).fault
     assert fault is not None and fault.kind == "engine" and fault.advice
-
-
-def test_a_sandbox_that_is_not_allowed_is_a_fault(node: Node, process_bench: Bench) -> None:
-    node.ready()
-    order = process_bench.order("true").model_dump(mode="json")
-    order["sandbox"] = {"kind": "docker", "image": "any", "network": "none"}
-    node.send(ProbeOrder.model_validate(order))
-    fault = node.result(order["probe"]).fault
-    assert fault is not None and fault.kind == "sandbox-refused"
-
-
-def test_a_survey_is_answered(node: Node) -> None:
-    node.ready()
-    order = SurveyOrder(bisection="b7", attempt=3, sandbox=Sandbox(kind="process"))
-    node.app().send_task(Task.SURVEY, args=[order.model_dump(mode="json")], queue=Queue.BUILD, ignore_result=True)
-    assert node.next(Task.STARTED)["kind"] == "survey"
-    result = SurveyResult.model_validate(node.next(Task.SURVEYED))
-    assert (result.bisection, result.attempt, result.node) == ("b7", 3, "node-1")
-    assert result.builder is not None and result.builder.python == platform.python_version().rpartition(".")[0]
-
-
-def test_a_survey_that_makes_no_sense_is_a_fault_of_that_survey(node: Node) -> None:
-    node.ready()
-    order = {"version": VERSION, "bisection": "b8", "attempt": 1, "sandbox": {"kind": "cloud"}}
-    node.app().send_task(Task.SURVEY, args=[order], queue=Queue.BUILD, ignore_result=True)
-    result = SurveyResult.model_validate(node.next(Task.SURVEYED, bisection="b8"))
-    assert result.fault is not None and result.fault.kind == "order"
 
 
 @pytest.mark.parametrize(("role", "other"), [("build", Queue.PROBE), ("run", Queue.BUILD)])
