@@ -10,7 +10,7 @@ from service.application import builds, cancel, nodes, wording
 from service.application.dispatch import dispatch
 from service.application.forecast import Fleet, Forecast, forecast, with_room
 from service.application.keys import Scope
-from service.application.measuring import Gauge
+from service.application.measuring import Measured
 from service.application.moves import Step, Wanted, stopped
 from service.application.plan import step
 from service.application.ports import Transaction
@@ -37,7 +37,7 @@ def advance(tx: Transaction, bisection: Bisection, scope: Scope, ahead: int, now
             probes,
             scope,
             _forecast(tx, bisection, scope, probes, ahead, now),
-            _gauge(tx, bisection, probes, now),
+            _measured(tx, bisection, probes, now),
         )
         bisection = _take(tx, bisection, probes, taken, scope, now)
         if taken.state is None and not _judged_at_once(tx, bisection, probes, taken):
@@ -50,12 +50,12 @@ def _refused(bisection: Bisection, probes: Sequence[Probe]) -> Step | None:
     return stopped(BisectionState.REFUSED, problem, probes) if problem is not None else None
 
 
-def _gauge(tx: Transaction, bisection: Bisection, probes: Sequence[Probe], now: datetime) -> Gauge | None:
+def _measured(tx: Transaction, bisection: Bisection, probes: Sequence[Probe], now: datetime) -> Measured | None:
     numbers = numbers_of(bisection, probes)
     if numbers is None:
         return None
     home = nodes.home(numbers.runs)
-    return Gauge(numbers, nodes.alike(tx, bisection, home, now) if home is not None else ())
+    return Measured(numbers, nodes.alike(tx, bisection, home, now) if home is not None else ())
 
 
 def _forecast(

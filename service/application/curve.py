@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from service.application import telling, wording
-from service.application.measure import SURE, Numbers, bench_of, marks_of, number
+from service.application.measure import SURE, Numbers, bench_of, marks_of, value_of
 from service.domain.bisection import Bisection, Commit, Probe
 from service.domain.evidence import Verdict
 from service.domain.lifecycle import BisectionState
@@ -137,7 +137,7 @@ def _points(
 
 
 def _run(probe: Probe, dropped: str) -> Run:
-    return Run(probe.id, number(probe.outcome) or 0.0, bench_of(probe), marks_of(probe), dropped)
+    return Run(probe.id, value_of(probe), bench_of(probe), marks_of(probe), dropped)
 
 
 def _verdict(runs: Sequence[Probe]) -> Verdict | None:

@@ -51,8 +51,7 @@ class Numbers:
         return tuple(Reading(self._sample(run), self.end(run.sha)) for run in self.runs)
 
     def _sample(self, run: Probe) -> Sample:
-        assert run.outcome is not None
-        return Sample(run.sha, number(run.outcome) or 0.0, bench_of(run))
+        return Sample(run.sha, value_of(run), bench_of(run))
 
     def end(self, sha: str) -> End:
         return "bad" if sha == self.bad_sha else "good" if sha in self.good_shas else ""
@@ -141,6 +140,13 @@ def decisive(outcome: Outcome | None) -> Measurement | None:
 def number(outcome: Outcome | None) -> float | None:
     found = decisive(outcome)
     return found.value if found is not None else None
+
+
+def value_of(run: Probe) -> float:
+    """Of a run that counts."""
+    value = number(run.outcome)
+    assert value is not None, f"{run.id} counts, and has no number"
+    return value
 
 
 def unit_of(outcome: Outcome | None) -> str:

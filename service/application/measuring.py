@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from service.application import telling, wording
 from service.application.forecast import Forecast, cost, worth_building
 from service.application.keys import Scope
-from service.application.measure import Numbers, number, unit_of
+from service.application.measure import Numbers, number, unit_of, value_of
 from service.application.moves import Step, Wanted, live_of
 from service.domain.bisection import Answer, Bisection, Probe, Problem, Purpose
 from service.domain.evidence import Verdict
@@ -25,7 +25,7 @@ LOOK_AHEAD = 3
 
 
 @dataclass(frozen=True)
-class Gauge:
+class Measured:
     """What a number is measured by. `nodes`: those that may measure it, the one that has measured most first; empty
     before anything was measured."""
 
@@ -33,23 +33,25 @@ class Gauge:
     nodes: tuple[str, ...] = ()
 
 
-def step(bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecast: Forecast, gauge: Gauge) -> Step:
+def step(bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecast: Forecast, measured: Measured) -> Step:
     """Only for a bisection that checks its ends, or searches."""
     if bisection.state is BisectionState.CHECKING_ENDS:
-        return _check_ends(bisection, probes, scope, forecast, gauge)
-    return _search(bisection, probes, scope, forecast, gauge)
+        return _check_ends(bisection, probes, scope, forecast, measured)
+    return _search(bisection, probes, scope, forecast, measured)
 
 
-def _check_ends(bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecast: Forecast, gauge: Gauge) -> Step:
-    ended = _hopeless(probes, gauge.numbers) or _told_apart(bisection, gauge.numbers)
+def _check_ends(
+    bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecast: Forecast, measured: Measured
+) -> Step:
+    ended = _hopeless(probes, measured.numbers) or _told_apart(bisection, measured.numbers)
     live = live_of(probes)
     if ended is not None:
         return replace(ended, worthless=live)
-    if live or (gauge.numbers.runs and not gauge.nodes):
-        return Step(ahead=_ahead(bisection, scope, forecast, gauge, [probe.sha for probe in live]))
-    sha = _fewer(bisection, Counter(run.sha for run in gauge.numbers.runs))
-    wanted = Wanted(sha, _purpose(gauge.numbers, sha), gauge.nodes[0] if gauge.nodes else None)
-    return Step(wanted=(wanted,), ahead=_ahead(bisection, scope, forecast, gauge, [sha]))
+    if live or (measured.numbers.runs and not measured.nodes):
+        return Step(ahead=_ahead(bisection, scope, forecast, measured, [probe.sha for probe in live]))
+    sha = _fewer(bisection, Counter(run.sha for run in measured.numbers.runs))
+    wanted = Wanted(sha, _purpose(measured.numbers, sha), measured.nodes[0] if measured.nodes else None)
+    return Step(wanted=(wanted,), ahead=_ahead(bisection, scope, forecast, measured, [sha]))
 
 
 def _hopeless(probes: Sequence[Probe], numbers: Numbers) -> Step | None:
@@ -89,8 +91,8 @@ def _no_share(numbers: Numbers) -> Problem | None:
     """A threshold of so many per cent has no meaning where the good end's number is not above zero."""
     if not numbers.question.relative or numbers.question.threshold is None:
         return None
-    below = [run for run in numbers.runs if numbers.end(run.sha) == "good" and (number(run.outcome) or 0.0) <= 0.0]
-    return telling.no_share_of(below[0], number(below[0].outcome) or 0.0, numbers.unit) if below else None
+    below = [run for run in numbers.runs if numbers.end(run.sha) == "good" and value_of(run) <= 0.0]
+    return telling.no_share_of(below[0], value_of(below[0]), numbers.unit) if below else None
 
 
 def _fewer(bisection: Bisection, count: Counter[str]) -> str:
@@ -107,43 +109,45 @@ def _purpose(numbers: Numbers, sha: str) -> Purpose:
     return {"good": Purpose.GOOD_END, "bad": Purpose.BAD_END}.get(numbers.end(sha), Purpose.SEARCH)
 
 
-def _search(bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecast: Forecast, gauge: Gauge) -> Step:
-    live, numbers = live_of(probes), gauge.numbers
+def _search(
+    bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecast: Forecast, measured: Measured
+) -> Step:
+    live, numbers = live_of(probes), measured.numbers
     location = numbers.location(scope.range)
     match location.conclusion:
         case Found(sha=sha, confidence=confidence, candidates_left=left):
             answer = Answer((sha,), telling.why_measured(sha, location, numbers), confidence)
             return Step(BisectionState.CONFIRMING, (), live, answer, None, left, 0.0)
         case Suspects(shas=shas, why=why):
-            answer = Answer(shas, telling.why_not_one(why, numbers))
+            answer = Answer(shas, why)
             return Step(BisectionState.SUSPECTS, (), live, answer, None, len(shas), 0.0)
         case Searching(candidates_left=left, expected_probes=expected):
-            going = _go_on(bisection, probes, scope, forecast, gauge)
+            going = _go_on(bisection, probes, scope, forecast, measured)
             return replace(going, candidates_left=left, expected_probes=expected)
     raise ValueError(f"samples cannot contradict each other: {location.conclusion}")
 
 
-def _go_on(bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecast: Forecast, gauge: Gauge) -> Step:
+def _go_on(bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecast: Forecast, measured: Measured) -> Step:
     live = live_of(probes)
     taken = {probe.target or probe.node for probe in live}
     # A probe that any node may take leaves none idle for certain.
-    idle = [node for node in gauge.nodes if node not in taken] if None not in taken else []
+    idle = [node for node in measured.nodes if node not in taken] if None not in taken else []
     idle = idle[: max(bisection.request.width - len(live), 0)]
     asked = [probe.sha for probe in live]
     wanted: list[Wanted] = []
     for node in idle:
-        sha = _of_bench(bisection, node, scope, forecast, gauge, asked)
+        sha = _of_bench(bisection, node, scope, forecast, measured, asked)
         if sha is not None:
-            wanted.append(Wanted(sha, _purpose(gauge.numbers, sha), node))
+            wanted.append(Wanted(sha, _purpose(measured.numbers, sha), node))
             asked.append(sha)
-    return Step(wanted=tuple(wanted), ahead=_ahead(bisection, scope, forecast, gauge, asked))
+    return Step(wanted=tuple(wanted), ahead=_ahead(bisection, scope, forecast, measured, asked))
 
 
 def _of_bench(
-    bisection: Bisection, node: str, scope: Scope, forecast: Forecast, gauge: Gauge, asked: Sequence[str]
+    bisection: Bisection, node: str, scope: Scope, forecast: Forecast, measured: Measured, asked: Sequence[str]
 ) -> str | None:
     """What this node measures next."""
-    return _end_of_bench(bisection, node, gauge.numbers) or _next(bisection, scope, forecast, gauge, asked)
+    return _end_of_bench(bisection, node, measured.numbers) or _next(bisection, scope, forecast, measured, asked)
 
 
 def _end_of_bench(bisection: Bisection, node: str, numbers: Numbers) -> str | None:
@@ -173,8 +177,10 @@ def _recheck(bisection: Bisection, measured: Sequence[str], numbers: Numbers) ->
     return bisection.good_shas[0] if ends and numbers.end(measured[ends[-1]]) == "bad" else bisection.bad_sha
 
 
-def _next(bisection: Bisection, scope: Scope, forecast: Forecast, gauge: Gauge, asked: Sequence[str]) -> str | None:
-    numbers = gauge.numbers
+def _next(
+    bisection: Bisection, scope: Scope, forecast: Forecast, measured: Measured, asked: Sequence[str]
+) -> str | None:
+    numbers = measured.numbers
     costs = cost(scope.keys, forecast, [*scope.range.shas, *bisection.good_shas]) if scope.keys else None
     return next_commit(
         numbers.range(scope.range),
@@ -187,7 +193,7 @@ def _next(bisection: Bisection, scope: Scope, forecast: Forecast, gauge: Gauge, 
 
 
 def _ahead(
-    bisection: Bisection, scope: Scope, forecast: Forecast, gauge: Gauge, asked: Sequence[str]
+    bisection: Bisection, scope: Scope, forecast: Forecast, measured: Measured, asked: Sequence[str]
 ) -> tuple[str, ...]:
     """The other ends first, then the commits that would be measured next."""
     forecast = forecast.beside([scope.keys[sha] for sha in asked]) if forecast.room else forecast
@@ -196,7 +202,7 @@ def _ahead(
     ends = [sha for sha in (bisection.bad_sha or "", *bisection.good_shas) if sha not in asked]
     likely: list[str] = []
     for _ in range(LOOK_AHEAD):
-        sha = _next(bisection, scope, forecast, gauge, (*asked, *likely))
+        sha = _next(bisection, scope, forecast, measured, (*asked, *likely))
         if sha is None:
             break
         likely.append(sha)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from service.application import measuring, wording
 from service.application.forecast import Forecast, cost, worth_building
 from service.application.keys import Scope
-from service.application.measuring import Gauge
+from service.application.measuring import Measured
 from service.application.moves import Step, Wanted, stopped
 from service.domain.bisection import Answer, Bisection, Probe, Problem, Purpose
 from service.domain.errors import BadEnds
@@ -46,13 +46,13 @@ def step(
     probes: Sequence[Probe],
     scope: Scope,
     forecast: Forecast = NO_FORECAST,
-    gauge: Gauge | None = None,
+    measured: Measured | None = None,
 ) -> Step:
-    """Only for a bisection that checks its ends, searches or confirms. `gauge`: for a number that got worse."""
+    """Only for a bisection that checks its ends, searches or confirms. `measured`: for a number that got worse."""
     if (problem := _unfit(probes, bisection.candidates_left)) is not None:
         return stopped(BisectionState.FAILED, problem, probes)
-    if gauge is not None and bisection.state is not BisectionState.CONFIRMING:
-        return measuring.step(bisection, probes, scope, forecast, gauge)
+    if measured is not None and bisection.state is not BisectionState.CONFIRMING:
+        return measuring.step(bisection, probes, scope, forecast, measured)
     if bisection.state is BisectionState.CHECKING_ENDS:
         return _check_ends(bisection, probes, scope, forecast)
     if bisection.state is BisectionState.SEARCHING:

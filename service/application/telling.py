@@ -64,10 +64,6 @@ def why_measured(sha: str, location: Location, numbers: Numbers) -> str:
     return f"{size}{_confidence(location)}{_runs(numbers)}"
 
 
-def why_not_one(why: str, numbers: Numbers) -> str:
-    return f"{why} ({_runs(numbers)})"
-
-
 def _confidence(location: Location) -> str:
     sure = getattr(location.conclusion, "confidence", None)
     return f"{min(sure, 0.999) * 100:.1f} % sure after " if sure is not None else ""

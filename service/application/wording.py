@@ -191,7 +191,7 @@ def headline(bisection: Bisection, answer: Sequence[Commit]) -> str:
             return f"{short(answer[0].sha)} is the first bad commit: {answer[0].subject}"
         case BisectionState.SUSPECTS if bisection.request.metric is not None and bisection.answer is not None:
             # Several commits may be to blame, or none by itself.
-            return bisection.answer.why.partition(" (")[0]
+            return _sentence(bisection.answer.why)
         case BisectionState.SUSPECTS:
             return f"one of {len(answer)} commits is the first bad one"
         case BisectionState.REFUSED | BisectionState.FAILED:
@@ -231,7 +231,8 @@ def drifted(told: Sequence[str]) -> tuple[str, ...]:
 
 
 def _answer_lines(state: BisectionState, answer: Answer, commits: Mapping[str, Commit], *, metric: bool) -> list[str]:
-    lines = [answer.why[:1].upper() + answer.why[1:] + "."]
+    told = metric and state is BisectionState.SUSPECTS  # in the headline
+    lines = [] if told else [f"{_sentence(answer.why)}."]
     if state is BisectionState.FOUND:
         if answer.confidence is None and not metric:
             lines.append(
@@ -242,6 +243,10 @@ def _answer_lines(state: BisectionState, answer: Answer, commits: Mapping[str, C
         named = [f"{short(sha)} {commits[sha].subject if sha in commits else ''}".strip() for sha in answer.shas]
         lines += named if len(named) <= MOST_NAMED else [*named[:MOST_NAMED], f"and {len(named) - MOST_NAMED} more"]
     return lines
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 def _times(count: int) -> str:
