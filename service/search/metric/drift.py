@@ -16,7 +16,6 @@ import numpy as np
 from service.search.graph import Floats
 from service.search.metric.results import Steady
 from service.search.metric.samples import Reading
-from service.search.metric.scale import spread
 
 #: A reading is off when so little chance is left for it; one that was asked for to make sure, for this one.
 OFF, OFF_AGAIN = 0.001, 0.01
@@ -89,7 +88,7 @@ def _check(
     if bench.off and side and side == _off(bench.checks, bench.off[0], readings, values, OFF):
         _begin(bench, [*bench.off, index], _jumped(bench, index, readings), names, dropped)
         return
-    bench.checks += [*bench.off, index]
+    bench.checks.append(index)
     bench.off, passed = [], bench.between
     bench.between = []
     if _slopes(bench.checks, readings, values):
@@ -137,13 +136,11 @@ def _groups(checks: Sequence[int], readings: Sequence[Reading], values: Floats) 
 
 
 def _noise(groups: dict[str, Floats]) -> float:
-    """The standard deviation of a run, by the median where there are runs enough, so that one far off does not hide the
-    next one."""
+    """The standard deviation of a run. Readings that were off alone are not among them, so that they hide nothing."""
     freedom = sum(len(one) - 1 for one in groups.values())
     plain = float(np.sqrt(sum(float(((one - one.mean()) ** 2).sum()) for one in groups.values()) / max(freedom, 1)))
-    robust = spread(list(groups.values()))
     apart = float(np.ptp([float(np.median(one)) for one in groups.values()]))
-    return max(min(plain, 1.5 * robust) if robust else plain, FLOOR * apart)
+    return max(plain, FLOOR * apart)
 
 
 def _slopes(checks: Sequence[int], readings: Sequence[Reading], values: Floats) -> bool:
