@@ -109,8 +109,8 @@ def _planned(
 ) -> Probe:
     trial = 1 + sum(probe.sha == wanted.sha and probe.state is not ProbeState.CANCELLED for probe in probes)
     id = f"{bisection.id}.{number}"
-    probe = Probe(id, bisection.id, number, wanted.sha, trial, wanted.purpose, ProbeState.PLANNED, now)
-    probe = replace(probe, target=wanted.target)
+    state, target = ProbeState.PLANNED, wanted.target
+    probe = Probe(id, bisection.id, number, wanted.sha, trial, wanted.purpose, state, now, target=target)
     tx.add_probe(probe)
     tx.add_event(bisection.id, now, "planned", {"probe": id, "sha": wanted.sha, "purpose": str(wanted.purpose)})
     return probe

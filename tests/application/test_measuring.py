@@ -300,6 +300,20 @@ def test_two_nodes_of_the_same_hardware_measure_at_once(world: World) -> None:
     assert answer is not None and answer.shas == (world.shas[13],)
 
 
+def test_after_a_fault_a_run_goes_to_no_node_of_other_hardware(world: World) -> None:
+    for name in ("n1", "n2"):
+        node(world, name, hardware="Xeon" if name == "n2" else "EPYC")
+    begin(world)
+    value = dropping(13)
+    for _ in range(2):
+        order = world.workers.probes[0]
+        world.workers.observe(world.flow, outcome(value(number(world, order), "n1")))
+    order = world.workers.fault(world.flow)
+    world.wait_for_retry()
+    (again,) = world.workers.probes
+    assert (again.probe, again.attempt, again.target) == (order.probe, order.attempt + 1, "n1")
+
+
 def test_a_run_while_the_card_throttled_is_marked_and_counts(world: World) -> None:
     id = begin(world)
     run(world, dropping(13), throttled="power cap")
