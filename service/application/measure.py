@@ -69,6 +69,11 @@ class Numbers:
         sides = (tuple(one for one in mine if self.end(one.sha) == end) for end in ("good", "bad"))
         return _compared(*sides, self.question, self.candidates)
 
+    @property
+    def differ(self) -> bool:
+        """Whether the ends were told apart: what is measured of them later takes that back no more."""
+        return self.ends.verdict == "differ" or any(not self.end(run.sha) for run in self.runs)
+
     def range(self, between: Range) -> Range:
         """With the good ends, which are measured as well."""
         return _with_goods(between, self.good_shas)
@@ -209,8 +214,7 @@ class Verdicts:
     def _verdict(self, run: Probe) -> Verdict | None:
         end = self.numbers.end(run.sha)
         if end:
-            differ = self.range_ is not None or self.numbers.ends.verdict == "differ"
-            return (Verdict.BAD if end == "bad" else Verdict.GOOD) if differ else None
+            return (Verdict.BAD if end == "bad" else Verdict.GOOD) if self.numbers.differ else None
         if self.range_ is None:
             return run.verdict
         chance = self.numbers.location(self.range_).bad.get(run.sha)

@@ -409,6 +409,15 @@ def test_judging_an_ended_one_again_changes_nothing(world: World) -> None:
     assert found(world, id) == before
 
 
+def test_judging_a_refused_one_again_changes_nothing(world: World) -> None:
+    id = begin(world, measuring=Measuring(runs=6))
+    run(world, dropping(13, step=0.0))
+    before = found(world, id)
+    assert before.state is BisectionState.REFUSED
+    assert world.flow.judge_again(id) == ()
+    assert found(world, id) == before
+
+
 def test_a_sweep_between_runs_plans_nothing_twice(world: World) -> None:
     id = begin(world)
     value = dropping(13)
