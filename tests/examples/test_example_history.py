@@ -14,9 +14,9 @@ from examples.slots import TRACE_FILES
 from tests.examples.running import git, run
 
 #: Change them when the template or the generator changes on purpose, and then in docs/example.md too.
-GOOD = "987e1e59601c494c23b98a43e5c8538f216a8b19"
-BAD = "2b5d97647b1a66feb92a06f019d8aee3092c1fed"
-FIRST_BAD = "d340ddde82203b7f9b648667f8ed21a6a0863429"
+GOOD = "d0c5f97c6b4b8cb7ac8a53b51c07dcaeb071878f"
+BAD = "1abfcaff0bacb0ffc60356e0bec7eddff0240174"
+FIRST_BAD = "a674ed17896d7173a5a819d2c3a2cf3543b53872"
 
 
 def in_range(example: Example) -> list[str]:

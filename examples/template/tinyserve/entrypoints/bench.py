@@ -1,5 +1,6 @@
 """`tinyserve bench`: sends requests one after another and sums up."""
 
+import itertools
 import json
 import statistics
 import time
@@ -18,7 +19,7 @@ def bench(url: str, requests: int, max_tokens: int) -> None:
             ends.append(time.perf_counter())
     except (urllib.error.URLError, ConnectionError) as error:
         raise ValueError(f"{url} does not answer: {error}") from error
-    report(usages, [1000 * (end - start) for start, end in zip(ends, ends[1:])])
+    report(usages, [1000 * (end - start) for start, end in itertools.pairwise(ends)])
 
 
 def complete(url: str, prompt: str, max_tokens: int) -> dict:
