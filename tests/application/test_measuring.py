@@ -418,6 +418,39 @@ def test_judging_a_refused_one_again_changes_nothing(world: World) -> None:
     assert found(world, id) == before
 
 
+def test_a_crash_beside_runs_that_went_well_says_nothing_of_the_commit(world: World) -> None:
+    id = begin(world)
+    value = dropping(13)
+    crashed: list[str] = []
+    for _ in range(60):
+        if not world.workers.probes:
+            break
+        order = world.workers.probes[0]
+        commit = number(world, order)
+        if commit == 0 and [seen.source.sha for seen in world.workers.seen].count(world.shas[0]) == 2:
+            crashed.append(order.probe)
+            world.workers.observe(world.flow, replace(outcome(None), exit_status=1))
+        else:
+            world.workers.observe(world.flow, outcome(value(commit, "n1")))
+    assert [probe.verdict for probe in probes(world, id) if probe.id in crashed] == [None]
+    answer = found(world, id).answer
+    assert answer is not None and answer.shas == (world.shas[13],)
+
+
+def test_an_end_that_meets_faults_alone_fails_the_bisection(world: World) -> None:
+    id = begin(world)
+    value = dropping(13, step=1.0)
+    for _ in range(6):
+        order = world.workers.probes[0]
+        world.workers.observe(world.flow, outcome(value(number(world, order), "n1")))
+    for _ in range(3):
+        world.workers.fault(world.flow)
+        world.wait_for_retry()
+    bisection = found(world, id)
+    assert bisection.state is BisectionState.FAILED
+    assert bisection.problem is not None and "disk-full on n1" in bisection.problem.detail
+
+
 def test_a_sweep_between_runs_plans_nothing_twice(world: World) -> None:
     id = begin(world)
     value = dropping(13)
