@@ -87,7 +87,7 @@ def _found(metric: MetricView) -> str:
     if metric.csv is None:
         return f"what stands at {metric.json_path}"
     rows = " and ".join(f"{column} is {value!r}" for column, value in metric.csv.where.items())
-    return f"the column {metric.csv.name!r}{f' where {rows}' if rows else ''}"
+    return f"the column {metric.csv.column!r}{f' where {rows}' if rows else ''}"
 
 
 def _measuring(measuring: MeasuringView) -> Iterator[str]:

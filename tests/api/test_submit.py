@@ -434,7 +434,7 @@ def test_all_that_was_asked_for_of_a_number_is_shown(http: httpx.Client) -> None
         "tok/s",
         {"value": 0.5, "relative": False},
     )
-    assert (wall["csv"], wall["aggregate"]) == ({"name": "seconds", "where": {"case": "a"}}, "max")
+    assert (wall["csv"], wall["aggregate"]) == ({"column": "seconds", "where": {"case": "a"}}, "max")
     assert shown["measuring"] == {"warmup": 2, "runs": 30, "recheck": 0}
     assert shown["resources"]["cpuset"] == "3"
     assert http.post("/api/v1/requests", json=MINIMAL).json()["measuring"] is None

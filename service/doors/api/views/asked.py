@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from service.domain.bisection import FailureIn, OtherFailures
 from service.domain.metric import Aggregate, Better
@@ -27,7 +27,7 @@ class ReproductionView(View):
 class ColumnView(View):
     """Of the last CSV table that is printed, where the other columns hold these values."""
 
-    name: str
+    column: str = Field(validation_alias=AliasChoices("column", "name"))
     where: dict[str, str]
 
 
