@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Literal
 
+from service.domain.amounts import amount
 from service.domain.bisection import Bisection, Probe
 from service.domain.evidence import Outcome, Verdict
 from service.domain.metric import Better, Measurement, Metric
@@ -203,7 +204,7 @@ class Verdicts:
         found = decisive(run.outcome)
         if found is None or found.value is None:
             return Said(Verdict.SKIP, f"nothing was measured: {found.problem if found else 'no number was found'}")
-        told = f"measured {shown(found.value, found.unit)}"
+        told = f"measured {amount(found.value, found.unit)}"
         if found.unit and self.numbers.unit and found.unit != self.numbers.unit:
             return Said(Verdict.SKIP, f"{told}, but the other runs are in {self.numbers.unit}")
         told = "; ".join((told, *marks_of(run)))
@@ -221,7 +222,3 @@ class Verdicts:
         if chance is None or 1 - SURE < chance < SURE:
             return None
         return Verdict.BAD if chance >= SURE else Verdict.GOOD
-
-
-def shown(value: float, unit: str) -> str:
-    return f"{value:g} {unit}".rstrip()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from service.application.measure import Numbers, shown
-from service.application.wording import last_lines, short
+from service.application.measure import Numbers
+from service.application.wording import last_lines, short, times
+from service.domain import amounts
 from service.domain.bisection import Probe, Problem
 from service.domain.errors import BadEnds
 from service.domain.metric import Better, Measurement, Metric
@@ -35,8 +36,8 @@ def units_differ(end: Probe, its: str, other: str) -> Problem:
 
 def no_share_of(end: Probe, value: float, unit: str) -> Problem:
     detail = (
-        f"the good end {short(end.sha)} measures {shown(value, unit)}, and a share of a number that is not above zero "
-        "means nothing"
+        f"the good end {short(end.sha)} measures {amounts.amount(value, unit)}, and a share of a number that is not "
+        "above zero means nothing"
     )
     advice = "write threshold: in the metric's own unit, like 0.5, or leave it out"
     return Problem(BadEnds.slug, "The threshold has no meaning here", detail, f"{value:g}", "metric.threshold", advice)
@@ -77,9 +78,7 @@ def _runs(numbers: Numbers) -> str:
 def _changed(step: Step, location: Location, numbers: Numbers) -> str:
     if numbers.ends.shape == "spread":
         return f"{numbers.metric.name} varies more"
-    size, relative = step.size, numbers.ends.relative
-    low, high = _size(size.low, relative, numbers.unit), _size(size.high, relative, numbers.unit)
-    return f"{numbers.metric.name} is {_size(size.estimate, relative, numbers.unit)} worse (95 %: {low} to {high})"
+    return f"{numbers.metric.name} is {amounts.size(step.size, numbers.ends.relative, numbers.unit)}"
 
 
 def lines(numbers: Numbers, range_: Range | None) -> Iterator[str]:
@@ -101,11 +100,9 @@ def _ends(numbers: Numbers) -> Iterator[str]:
     ends, unit = numbers.ends, numbers.unit
     if ends.effect is None or ends.noise is None:
         return
-    low, high = _size(ends.effect.low, ends.relative, unit), _size(ends.effect.high, ends.relative, unit)
-    yield (
-        f"At the ends {numbers.metric.name} is {_size(ends.effect.estimate, ends.relative, unit)} worse "
-        f"(95 %: {low} to {high}); one run varies by {_size(ends.noise, ends.relative, unit)}."
-    )
+    size = amounts.size(ends.effect, ends.relative, unit)
+    noise = _size(ends.noise, ends.relative, unit)
+    yield f"At the ends {numbers.metric.name} is {size}; one run varies by {noise}. Intervals are those of 95 %."
     if ends.shape == "spread":
         yield "The ends differ in how much the number varies, and not in its level."
     if ends.expected is not None:
@@ -134,9 +131,7 @@ def _beside(numbers: Numbers) -> Iterator[str]:
 
 def _middle(found: Sequence[Measurement]) -> str:
     values = [one.value for one in found if one.value is not None]
-    return (
-        f"{shown(median(values), found[0].unit)} (median of {'1 run' if len(values) == 1 else f'{len(values)} runs'})"
-    )
+    return f"{amounts.amount(median(values), found[0].unit)} (median of {times(len(values))})"
 
 
 def _dropped(numbers: Numbers) -> Iterator[str]:
@@ -147,4 +142,4 @@ def _dropped(numbers: Numbers) -> Iterator[str]:
 
 
 def _size(value: float, relative: bool, unit: str = "") -> str:
-    return f"{value * 100:.3g} %" if relative else shown(value, unit)
+    return f"{amounts.percent(value)} %" if relative else amounts.amount(value, unit)

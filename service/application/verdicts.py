@@ -13,8 +13,9 @@ from service.application.clues import clues_of
 from service.application.judge import REPLACED, rule
 from service.application.judge_builds import judge_build_failure
 from service.application.meanings import MEANINGS
-from service.application.measure import Numbers, Verdicts, decisive, numbers, shown
+from service.application.measure import Numbers, Verdicts, decisive, numbers
 from service.application.ports import Transaction
+from service.domain.amounts import amount
 from service.domain.bisection import Bisection, FailureIn, Probe, Problem, Purpose
 from service.domain.evidence import Judgement, Outcome, Verdict
 from service.domain.lifecycle import ProbeState
@@ -95,7 +96,7 @@ def ruling_of(
     if found is None or found.value is None:
         return ruled, ruled.judgement
     # All runs together tell what it means.
-    return ruled, Judgement(None, f"measured {shown(found.value, found.unit)}")
+    return ruled, Judgement(None, f"measured {amount(found.value, found.unit)}")
 
 
 def judged(bisection: Bisection, probes: Sequence[Probe], range_: Range | None = None) -> tuple[Judged, ...]:

@@ -162,10 +162,10 @@ def why_found(sha: str, probes: Sequence[Probe], confidence: float | None = None
     verdicts = [probe.verdict for probe in probes if probe.sha == sha and probe.verdict is not None]
     bad = sum(verdict is Verdict.BAD for verdict in verdicts)
     if confidence is None:
-        return f"bad at {short(sha)} in {_times(bad)}, and good at all of its parents"
+        return f"bad at {short(sha)} in {times(bad)}, and good at all of its parents"
     runs = sum(probe.verdict in (Verdict.GOOD, Verdict.BAD) for probe in probes)
     sure = f"{min(confidence, 0.999) * 100:.1f} %"
-    return f"{sure} sure after {_times(runs)} of the range; bad at {short(sha)} in {bad} of {_times(len(verdicts))}"
+    return f"{sure} sure after {times(runs)} of the range; bad at {short(sha)} in {bad} of {times(len(verdicts))}"
 
 
 def why_contradiction(why: str) -> str:
@@ -249,5 +249,5 @@ def _sentence(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def _times(count: int) -> str:
+def times(count: int) -> str:
     return "1 run" if count == 1 else f"{count} runs"

@@ -12,7 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from service.cli import screen
-from service.doors import numbers
+from service.domain import amounts
 from service.doors.api.views import CurveView, IntervalView, PointView, SideView, StepView
 
 SHA, VERDICT, GAP = 10, 4, "  "
@@ -81,7 +81,7 @@ class _Drawing:
         self.subject = None if width >= screen.WIDE else left
 
     def lines(self, most: int | None) -> Iterator[Text]:
-        named = f"{self.curve.name} ({numbers.quality(self.curve.unit, self.curve.better)})"
+        named = f"{self.curve.name} ({amounts.quality(self.curve.unit, self.curve.better)})"
         yield Text(self._cut(screen.first_line(named), self.width), style="bold", no_wrap=True)
         if not self.curve.points:
             yield Text("nothing is measured yet", style="dim")
@@ -134,7 +134,7 @@ class _Drawing:
     def _end(self, name: str, side: SideView) -> Text:
         values = sorted(value for value in side.values if value is not None)
         drawn = Text(self._quartiles(values), style=screen.STYLES[name])
-        said = numbers.level(side.level, screen.first_line(self.curve.unit))
+        said = amounts.level(side.level, screen.first_line(self.curve.unit))
         return self._line(Text(f"{name} end", style=screen.STYLES[name]), "", drawn, str(len(values)), said)
 
     def _quartiles(self, values: Sequence[float]) -> str:
@@ -155,11 +155,11 @@ class _Drawing:
 
     def _ruler(self) -> str:
         """The numbers at both edges."""
-        low, high = numbers.number(self.scale.low), numbers.number(self.scale.high)
+        low, high = amounts.number(self.scale.low), amounts.number(self.scale.high)
         return low + high.rjust(self.scale.width - len(low)) if len(low + high) < self.scale.width else low
 
     def _step(self, step: StepView) -> str:
-        size = numbers.size(step.size, step.relative, screen.first_line(self.curve.unit))
+        size = amounts.size(step.size, step.relative, screen.first_line(self.curve.unit))
         return size if len(step.shas) == 1 else f"{size}: one of {len(step.shas)} commits, {step.first} to {step.last}"
 
     def _rule(self, said: str) -> Text:

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from service.application.curve import Curve, Point, Run, Step
-from service.doors import numbers
+from service.domain import amounts
 from service.doors.charts.ends import ends
 from service.doors.charts.markers import FARTHEST, INK, LOOKS, QUIET, RULE, Look, columns, label_below, markers
 from service.doors.charts.words import clean, short
@@ -73,7 +73,7 @@ def _frame(figure: Figure, axes: Axes, curve: Curve) -> None:
     margin = 0.03 * curve.candidates + 0.3
     axes.set_xlim(-margin, curve.candidates + margin)
     axes.set_xlabel(f"commit, and its place among {curve.candidates} candidates (0: the good end)", color=INK)
-    axes.set_ylabel(clean(numbers.quality(curve.unit, curve.better), 50), color=INK)
+    axes.set_ylabel(clean(amounts.quality(curve.unit, curve.better), 50), color=INK)
     labelled = _labelled(curve)
     names = [(float(point.position), short(point.sha), str(point.position)) for point in labelled]
     label_below(axes, names)
@@ -110,7 +110,7 @@ def _limits(curve: Curve) -> tuple[float, float]:
     return low - margin, high + margin * (1.5 + min(len(curve.steps), LABELLED))
 
 
-def _bounds(level: numbers.Estimate) -> Iterator[float]:
+def _bounds(level: amounts.Estimate) -> Iterator[float]:
     yield from (value for value in (level.estimate, level.low, level.high) if value is not None)
 
 
@@ -174,7 +174,7 @@ def _size(axes: Axes, curve: Curve, step: Step, rank: int) -> None:
     first, last = (step.first - 0.5,) * 2 if step.first == step.last else (step.first - 1, step.last)
     leftwards = last > (1 - ROOM) * curve.candidates
     axes.annotate(
-        clean(numbers.size(step.size, step.relative, curve.unit), 60),
+        clean(amounts.size(step.size, step.relative, curve.unit), 60),
         (first if leftwards else last, 1 - 0.07 * rank),
         xycoords=("data", "axes fraction"),
         xytext=(-4 if leftwards else 4, -2),

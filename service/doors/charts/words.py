@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from service.application.curve import Curve
-from service.doors import numbers
+from service.domain import amounts
 
 #: No characters of XML, or such as turn the writing round, or break a line.
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
@@ -30,12 +30,12 @@ def description(curve: Curve) -> str:
     """What the picture shows, in words."""
     unit = curve.unit
     parts = [
-        f"{len(curve.points)} of {curve.candidates + 1} commits were measured; {numbers.quality(unit, curve.better)}",
+        f"{len(curve.points)} of {curve.candidates + 1} commits were measured; {amounts.quality(unit, curve.better)}",
         *(
-            f"{name} end: {numbers.level(side.level, unit) or 'no level yet'}, {len(side.values)} runs"
+            f"{name} end: {amounts.level(side.level, unit) or 'no level yet'}, {len(side.values)} runs"
             for name, side in (("good", curve.good), ("bad", curve.bad))
         ),
-        *(f"step at {_where(step.shas)}: {numbers.size(step.size, step.relative, unit)}" for step in curve.steps),
+        *(f"step at {_where(step.shas)}: {amounts.size(step.size, step.relative, unit)}" for step in curve.steps),
         *((f"searched: commits {curve.left[0]} to {curve.left[1]}",) if curve.left else ()),
         *curve.notes,
     ]

@@ -16,9 +16,10 @@ from markupsafe import Markup
 from service.application.curve import Curve, Point
 from service.application.flow import Flow
 from service.application.report import Report
+from service.domain import amounts
 from service.domain.bisection import Problem
 from service.domain.lifecycle import LIVE_BISECTIONS
-from service.doors import charts, numbers, paths
+from service.doors import charts, paths
 from service.doors.charts.words import clean, description, short
 from service.doors.hiding import without_password
 
@@ -125,7 +126,7 @@ def _row(point: Point) -> dict[str, object]:
         "place": point.position,
         "sha": short(point.sha),
         "verdict": point.verdict or "",
-        "level": numbers.level(point.level),
+        "level": amounts.level(point.level),
         "runs": sum(not run.dropped for run in point.runs),
         "subject": clean(point.subject, LONGEST),
     }

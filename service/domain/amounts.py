@@ -1,4 +1,4 @@
-"""Numbers of a metric in words, the same in pictures and in the terminal. What is open or unknown is left out."""
+"""Numbers of a metric in words, the same in reports and in pictures. What is open or unknown is left out."""
 
 from __future__ import annotations
 
@@ -24,6 +24,11 @@ class Estimate(Protocol):
 def number(value: float) -> str:
     """Four digits, or all of an integer's."""
     return f"{value:.0f}" if 1000 <= abs(value) < LONGEST else f"{value:.4g}"
+
+
+def amount(value: float, unit: str = "") -> str:
+    """Like "512 tok/s"."""
+    return f"{number(value)} {unit}".rstrip()
 
 
 def level(found: Estimate | None, unit: str = "") -> str:
