@@ -56,7 +56,7 @@ def test_what_is_known_of_a_step_is_its_size_its_levels_and_what_lies_behind_it(
 
 
 def test_of_two_steps_the_larger_is_named_and_the_other_listed() -> None:
-    found = [History(line(60), stairs(60, (15, 2.0), (40, 5.0)), seed).search()[0] for seed in range(6)]
+    found = [History(line(60), stairs(60, (15, 3.0), (40, 6.0)), seed).search()[0] for seed in range(6)]
     named = [said.conclusion.sha for said in found if isinstance(said.conclusion, Found)]
     assert named.count("40") >= 5
     assert sum("15" in said.steps[1].shas for said in found if said.shape == "steps") >= 4

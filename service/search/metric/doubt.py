@@ -16,15 +16,16 @@ from service.search.metric.state import State
 from service.search.metric.steps import Place
 from service.search.metric.table import GOOD_END, Table
 
-#: Runs of a commit before an answer rests on it.
-TWICE = 2
+#: Runs of a commit before an answer rests on it, and where there may well be several steps: it takes more to say which
+#: is the largest.
+TWICE, OFTEN, LIKELY = 2, 3, 0.05
 #: Runs of commits that were run more than once, all with the same number each, after which a number never varies.
 STEADY = 8
 #: Two steps are of about the same size when they certainly differ by less than this share of the larger one, or when
 #: their difference is known to this share of the noise and it still cannot be told.
 ALIKE, AS_GOOD_AS = 0.4, 0.35
-#: Standard deviations to either side of what is certain here: 90 %.
-REACH = 1.65
+#: Standard deviations to either side of what is taken for certain here: one of them is larger with 90 %.
+REACH = 1.28
 
 
 def unconfirmed(range_: Range, state: State, index: int, skipped: Collection[str] = ()) -> int | None:
@@ -34,7 +35,8 @@ def unconfirmed(range_: Range, state: State, index: int, skipped: Collection[str
     parents = range_.parent_lists[index] or [GOOD_END]
     wanted = [at for at in (index, *parents) if at == GOOD_END or range_.shas[at] not in skipped]
     counts = {at: runs_of(state.table, at) for at in wanted if at in state.table.commits}
-    few = [at for at, runs in counts.items() if runs < TWICE]
+    least = OFTEN if state.posterior.several > LIKELY else TWICE
+    few = [at for at, runs in counts.items() if runs < least]
     return min(few, key=lambda at: counts[at]) if few else None
 
 
@@ -63,7 +65,8 @@ def undecided(range_: Range, state: State, two: Sequence[Place]) -> int | None:
     error = float(np.sqrt(np.average(spread, weights=found.weights[use])))
     noise = float(np.sqrt(found.weights @ found.noise))
     sizes = (first.size.estimate, second.size.estimate)
-    if abs(sizes[0] - sizes[1]) + REACH * error <= ALIKE * max(sizes) or error <= AS_GOOD_AS * noise:
+    apart, reach = abs(sizes[0] - sizes[1]), REACH * error
+    if apart < reach and (apart + reach <= ALIKE * max(sizes) or error <= AS_GOOD_AS * noise):
         return None
     rows = state.classes.seen_from(state.table.commits)[:, [int(first.classes[0]), int(second.classes[0])]]
     sides = [~rows[:, 0] & ~rows[:, 1], rows[:, 0] & ~rows[:, 1], rows[:, 0] & rows[:, 1]]

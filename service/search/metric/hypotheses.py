@@ -1,4 +1,4 @@
-"""The histories that are thought possible, and the belief in each: one step, two or three, a ramp, another spread.
+"""The histories that are thought possible, and the belief in each: up to four steps, a ramp, another spread.
 
 A step may lie at any candidate; those that the measured commits do not tell apart are one class, and count as many.
 """
@@ -6,6 +6,7 @@ A step may lie at any candidate; those that the measured commits do not tell apa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import factorial
 
 import numpy as np
 
@@ -14,17 +15,15 @@ from service.search.metric.model import Columns, Fits, Model, fits, uneven
 from service.search.metric.table import GOOD_END, Classes
 
 #: How likely each shape is before anything was measured: steps by their number, a ramp, a step with another spread.
-STEPS, RAMP, SPREAD = (0.55, 0.20, 0.10), 0.08, 0.07
+STEPS, RAMP, SPREAD = (0.68, 0.12, 0.06, 0.03), 0.06, 0.05
 #: Variances behind a step, as multiples of those before it.
 RATIOS = (1 / 16, 1 / 4, 4.0, 16.0)
-#: So many pairs of steps, the likeliest, are looked at with a third one.
+#: So many pairs of steps, the likeliest, are looked at with a third one, and as many triples with a fourth.
 BEAM = 16
 #: Hypotheses that are less likely than the likeliest by this factor do not matter.
 NEGLIGIBLE = 1e-4
 #: A ramp begins and ends at one of so many measured commits, spread over the range.
 BENDS = 14
-#: Steps are paired among at most so many classes, the likeliest for a step alone.
-PAIRED = 120
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +54,11 @@ class Posterior:
     def count(self) -> Ints:
         found: Ints = (self.columns >= 0).sum(axis=1)
         return found
+
+    @property
+    def several(self) -> float:
+        """The belief in more than one step."""
+        return float(self.weights[self.count > 1].sum())
 
     @property
     def places(self) -> Floats:
@@ -106,22 +110,30 @@ def _single(model: Model, columns: Columns, classes: Classes) -> _Part:
 
 
 def _several(model: Model, columns: Columns, classes: Classes) -> list[_Part]:
-    """All pairs, and the likeliest of them with a third step anywhere."""
+    """All pairs, and the likeliest of them with further steps anywhere."""
     if len(classes) < 2:
         return []
+    parts = [_scored(model, columns, classes, np.stack(np.triu_indices(len(classes), 1), axis=1))]
+    for _ in STEPS[2 : len(classes)]:
+        best = parts[-1].chosen[np.argsort(-parts[-1].score)[:BEAM]]
+        parts.append(_scored(model, columns, classes, _with_one_more(best, len(classes))))
+    return parts
+
+
+def _scored(model: Model, columns: Columns, classes: Classes, chosen: Ints) -> _Part:
+    """So many steps lie in these classes in as many ways as there are orders to draw them in."""
+    count = chosen.shape[1]
     share = np.log(classes.sizes / classes.sizes.sum())
-    first, second = np.triu_indices(len(classes), 1)
-    pairs = np.stack([first, second], axis=1)
-    two = _part(pairs, np.log(2 * STEPS[1]) + share[pairs].sum(axis=1), fits(model, columns, pairs))
-    if len(classes) < 3:
-        return [two]
-    best = pairs[np.argsort(-two.score)[:BEAM]]
-    third = np.tile(np.arange(len(classes)), len(best))
-    triples = np.sort(np.column_stack([np.repeat(best, len(classes), axis=0), third]), axis=1)
-    triples = triples[(triples[:, 0] < triples[:, 1]) & (triples[:, 1] < triples[:, 2])]
-    triples = np.unique(triples, axis=0)
-    three = _part(triples, np.log(6 * STEPS[2]) + share[triples].sum(axis=1), fits(model, columns, triples))
-    return [two, three]
+    prior = np.log(factorial(count) * STEPS[count - 1]) + share[chosen].sum(axis=1)
+    return _part(chosen, prior, fits(model, columns, chosen))
+
+
+def _with_one_more(chosen: Ints, classes: int) -> Ints:
+    """Each with every class that it does not hold yet, in order, once."""
+    added = np.tile(np.arange(classes), len(chosen))
+    found = np.sort(np.column_stack([np.repeat(chosen, classes, axis=0), added]), axis=1)
+    distinct = (np.diff(found, axis=1) > 0).all(axis=1)
+    return np.unique(found[distinct], axis=0)
 
 
 def _ramps(model: Model, classes: Classes) -> tuple[Floats, Floats]:

@@ -19,8 +19,9 @@ from service.search.metric.table import GOOD_END
 from service.search.metric.value import Value, value
 from service.search.metric.words import short
 
-#: The doubt that is left is taken to be so many times as large before it is stated: fitted by simulation.
-CAUTION = 2.0
+#: The doubt that is left is taken to be so many times as large before it is stated, as far as one change explains all,
+#: and so many times as far as it takes several: fitted by simulation.
+CAUTION, SEVERAL = 1.5, 8.0
 #: A run that tells less than this many bits is not worth a machine.
 WORTHLESS = 1e-4
 #: A step changes the spread alone when it is less than this share of the noise.
@@ -47,8 +48,8 @@ def locate(range_: Range, samples: Sequence[Sample], question: Question, *, skip
     )
 
 
-def stated(belief: float) -> float:
-    return max(0.0, 1 - CAUTION * (1 - belief))
+def stated(state: State, belief: float) -> float:
+    return max(0.0, 1 - (CAUTION + (SEVERAL - CAUTION) * state.posterior.several) * (1 - belief))
 
 
 def concluded(
@@ -60,15 +61,15 @@ def concluded(
     sure = _sure(state, question)
     doubted = once_more(range_, state, question, steps, skipped) is not None
     if sure and not doubted and sought(question, state, steps) is None:
-        return Found(_first(range_, state, top), stated(float(belief[top])))
-    if stated(1 - float(belief.sum())) >= question.confidence:
+        return Found(_first(range_, state, top), stated(state, float(belief[top])))
+    if stated(state, 1 - float(belief.sum())) >= question.confidence:
         return _little_by_little(range_, state)
     if not sure and not doubted and _both_known(state, question, steps):
         return _two_alike(range_, state, steps)
     given_up = _runs(range_, state) >= most_runs(len(range_), *_signal(range_, state), question.confidence)
     if given_up or (ahead.most < WORTHLESS and not doubted):
         if sure:
-            return Found(_first(range_, state, top), stated(float(belief[top])))
+            return Found(_first(range_, state, top), stated(state, float(belief[top])))
         return _odds(range_, state, question, TOO_NOISY if given_up else _nothing_left(skipped))
     return _searching(range_, state, question, ahead)
 
@@ -77,7 +78,7 @@ def _sure(state: State, question: Question) -> bool:
     """One commit holds the largest step, if the noise is what it is thought to be."""
     belief = state.posterior.places
     top = int(np.argmax(belief))
-    return stated(float(belief[top])) >= question.confidence and bool(state.classes.sizes[top] == 1)
+    return stated(state, float(belief[top])) >= question.confidence and bool(state.classes.sizes[top] == 1)
 
 
 def once_more(
@@ -120,7 +121,7 @@ def _both_known(state: State, question: Question, steps: list[Place]) -> bool:
     if len(steps) < 2 or not all(narrowed(state, place) for place in steps[:2]):
         return False
     belief = state.posterior.places
-    return stated(float(sum(belief[int(place.classes[0])] for place in steps[:2]))) >= question.confidence
+    return stated(state, float(sum(belief[int(place.classes[0])] for place in steps[:2]))) >= question.confidence
 
 
 def _two_alike(range_: Range, state: State, steps: list[Place]) -> Suspects:
@@ -146,7 +147,8 @@ def _searching(range_: Range, state: State, question: Question, ahead: Value) ->
     left = len(held(shares, question.confidence))
     shares = shares[shares > 0] / shares.sum()
     bits = -float((shares * np.log2(shares)).sum()) + float(np.log2(1 / (1 - question.confidence)))
-    return Searching(left, max(1.0, bits / min(ahead.most, 1.0)))
+    # Only a run to make sure is left where further ones tell nothing.
+    return Searching(left, max(1.0, bits / min(ahead.most, 1.0)) if ahead.most >= WORTHLESS else 1.0)
 
 
 def _shares(state: State) -> Floats:
