@@ -54,8 +54,8 @@ def _measured(tx: Transaction, bisection: Bisection, probes: Sequence[Probe], no
     numbers = numbers_of(bisection, probes)
     if numbers is None:
         return None
-    home = nodes.home(numbers.runs)
-    return Measured(numbers, nodes.alike(tx, bisection, home, now) if home is not None else ())
+    first = nodes.measured_on(tx, bisection)
+    return Measured(numbers, nodes.alike(tx, bisection, first, now) if first is not None else ())
 
 
 def _forecast(

@@ -7,51 +7,59 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from service.application import telling, wording
+from service.application import benches, telling, wording
 from service.application.forecast import Forecast, cost, worth_building
 from service.application.keys import Scope
 from service.application.measure import Numbers, number, unit_of, value_of
-from service.application.moves import Step, Wanted, live_of
+from service.application.moves import Step, Wanted, live_of, stopped
 from service.domain.bisection import Answer, Bisection, Probe, Problem, Purpose
 from service.domain.evidence import Verdict
 from service.domain.lifecycle import BisectionState, ProbeState
 from service.search import Found, Searching, Suspects
 from service.search.metric import next_commit
 
-#: On another bench than the first each end is measured so often before a commit of it counts.
-ENDS_OF_A_BENCH = 2
 #: So many commits are thought ahead, for builders that have nothing to do.
 LOOK_AHEAD = 3
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What a number is measured by. `nodes`: those that may measure it, the one that has measured most first; empty
-    before anything was measured."""
+    """What a number is measured by. `nodes`: those that may measure it, the first one's first; empty before anything
+    was measured, and while none of them is there."""
 
     numbers: Numbers
     nodes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class _Situation:
+    bisection: Bisection
+    probes: Sequence[Probe]
+    scope: Scope
+    forecast: Forecast
+    numbers: Numbers
+    nodes: tuple[str, ...]
+
+    @property
+    def live(self) -> tuple[Probe, ...]:
+        return live_of(self.probes)
+
+
 def step(bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecast: Forecast, measured: Measured) -> Step:
     """Only for a bisection that checks its ends, or searches."""
-    if bisection.state is BisectionState.CHECKING_ENDS:
-        return _check_ends(bisection, probes, scope, forecast, measured)
-    return _search(bisection, probes, scope, forecast, measured)
+    situation = _Situation(bisection, probes, scope, forecast, measured.numbers, measured.nodes)
+    return _check_ends(situation) if bisection.state is BisectionState.CHECKING_ENDS else _search(situation)
 
 
-def _check_ends(
-    bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecast: Forecast, measured: Measured
-) -> Step:
-    ended = _hopeless(probes, measured.numbers) or _told_apart(bisection, measured.numbers)
-    live = live_of(probes)
+def _check_ends(at: _Situation) -> Step:
+    ended = _hopeless(at.probes, at.numbers) or _told_apart(at)
     if ended is not None:
-        return replace(ended, worthless=live)
-    if live or (measured.numbers.runs and not measured.nodes):
-        return Step(ahead=_ahead(bisection, scope, forecast, measured, [probe.sha for probe in live]))
-    sha = _fewer(bisection, Counter(run.sha for run in measured.numbers.runs))
-    wanted = Wanted(sha, _purpose(measured.numbers, sha), measured.nodes[0] if measured.nodes else None)
-    return Step(wanted=(wanted,), ahead=_ahead(bisection, scope, forecast, measured, [sha]))
+        return replace(ended, worthless=at.live)
+    if at.live or (at.numbers.runs and not at.nodes):
+        return Step(ahead=_ahead(at, [probe.sha for probe in at.live]))
+    sha = benches.fewer(at.bisection, Counter(run.sha for run in at.numbers.runs))
+    wanted = Wanted(sha, _purpose(at.numbers, sha), at.nodes[0] if at.nodes else None)
+    return Step(wanted=(wanted,), ahead=_ahead(at, [sha]))
 
 
 def _hopeless(probes: Sequence[Probe], numbers: Numbers) -> Step | None:
@@ -73,8 +81,9 @@ def _unmeasurable(end: Probe, numbers: Numbers) -> Problem:
     return wording.end_untestable(end)
 
 
-def _told_apart(bisection: Bisection, numbers: Numbers) -> Step | None:
+def _told_apart(at: _Situation) -> Step | None:
     """None as long as the ends want more runs."""
+    numbers = at.numbers
     if not numbers.runs:
         return None
     if (problem := _no_share(numbers)) is not None:
@@ -82,9 +91,13 @@ def _told_apart(bisection: Bisection, numbers: Numbers) -> Step | None:
     ends = numbers.ends
     if ends.verdict == "differ":
         return Step(state=BisectionState.SEARCHING)
-    if ends.verdict == "unsure":
+    if ends.verdict != "unsure":
+        return Step(state=BisectionState.REFUSED, problem=telling.ends_not_worse(ends, numbers.metric, numbers.bad_sha))
+    # Where the bench drifts, what was measured before does not count, and there would be no end of it.
+    count = Counter(numbers.end(run.sha) for run in numbers.runs)
+    if min(count["good"], count["bad"]) < numbers.question.runs:
         return None
-    return Step(state=BisectionState.REFUSED, problem=telling.ends_not_worse(ends, numbers.metric, numbers.bad_sha))
+    return Step(state=BisectionState.REFUSED, problem=telling.ends_drift(numbers))
 
 
 def _no_share(numbers: Numbers) -> Problem | None:
@@ -95,95 +108,63 @@ def _no_share(numbers: Numbers) -> Problem | None:
     return telling.no_share_of(below[0], value_of(below[0]), numbers.unit) if below else None
 
 
-def _fewer(bisection: Bisection, count: Counter[str]) -> str:
-    """The end that was measured less often; B A A B B A A B where there is one good end."""
-    bad, goods = bisection.bad_sha or "", bisection.good_shas
-    good = min(goods, key=lambda sha: count[sha])
-    each = sum(count[sha] for sha in goods) / len(goods)
-    if count[bad] != each:
-        return bad if count[bad] < each else good
-    return bad if count[bad] % 2 == 0 else good
-
-
 def _purpose(numbers: Numbers, sha: str) -> Purpose:
     return {"good": Purpose.GOOD_END, "bad": Purpose.BAD_END}.get(numbers.end(sha), Purpose.SEARCH)
 
 
-def _search(
-    bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecast: Forecast, measured: Measured
-) -> Step:
-    live, numbers = live_of(probes), measured.numbers
-    location = numbers.location(scope.range)
+def _search(at: _Situation) -> Step:
+    if (lost := benches.lost_end(at.numbers, at.probes)) is not None:
+        return stopped(BisectionState.FAILED, telling.end_lost(lost, at.numbers), at.probes)
+    location = at.numbers.location(at.scope.range)
     match location.conclusion:
         case Found(sha=sha, confidence=confidence, candidates_left=left):
-            answer = Answer((sha,), telling.why_measured(sha, location, numbers), confidence)
-            return Step(BisectionState.CONFIRMING, (), live, answer, None, left, 0.0)
+            answer = Answer((sha,), telling.why_measured(sha, location, at.numbers), confidence)
+            return _checked(at) or Step(BisectionState.CONFIRMING, (), at.live, answer, None, left, 0.0)
         case Suspects(shas=shas, why=why):
             answer = Answer(shas, why)
-            return Step(BisectionState.SUSPECTS, (), live, answer, None, len(shas), 0.0)
+            return _checked(at) or Step(BisectionState.SUSPECTS, (), at.live, answer, None, len(shas), 0.0)
         case Searching(candidates_left=left, expected_probes=expected):
-            going = _go_on(bisection, probes, scope, forecast, measured)
-            return replace(going, candidates_left=left, expected_probes=expected)
+            return replace(_go_on(at), candidates_left=left, expected_probes=expected)
     raise ValueError(f"samples cannot contradict each other: {location.conclusion}")
 
 
-def _go_on(bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecast: Forecast, measured: Measured) -> Step:
-    live = live_of(probes)
-    taken = {probe.target or probe.node for probe in live}
-    # A probe that any node may take leaves none idle for certain.
-    idle = [node for node in measured.nodes if node not in taken] if None not in taken else []
-    idle = idle[: max(bisection.request.width - len(live), 0)]
-    asked = [probe.sha for probe in live]
-    wanted: list[Wanted] = []
-    for node in idle:
-        sha = _of_bench(bisection, node, scope, forecast, measured, asked)
-        if sha is not None:
-            wanted.append(Wanted(sha, _purpose(measured.numbers, sha), node))
-            asked.append(sha)
-    return Step(wanted=tuple(wanted), ahead=_ahead(bisection, scope, forecast, measured, asked))
-
-
-def _of_bench(
-    bisection: Bisection, node: str, scope: Scope, forecast: Forecast, measured: Measured, asked: Sequence[str]
-) -> str | None:
-    """What this node measures next."""
-    return _end_of_bench(bisection, node, measured.numbers) or _next(bisection, scope, forecast, measured, asked)
-
-
-def _end_of_bench(bisection: Bisection, node: str, numbers: Numbers) -> str | None:
-    """An end, when one is due: its last check was off, too few were measured since the bench is what it is now, or
-    commits enough since the last one."""
-    mine = [index for index, run in enumerate(numbers.runs) if run.node == node]
-    if not mine:
-        return bisection.bad_sha
-    bench = numbers.readings[mine[-1]].sample.bench
-    if (again := numbers.steady.again.get(bench)) is not None:
-        return again
-    epoch = numbers.steady.epoch_of(bench)
-    count = Counter(sample.sha for sample in numbers.steady.kept if sample.bench == epoch)
-    good = min(bisection.good_shas, key=lambda sha: count[sha])
-    if min(count[bisection.bad_sha or ""], count[good]) < ENDS_OF_A_BENCH:
-        return _fewer(bisection, count)
-    return _recheck(bisection, [numbers.runs[index].sha for index in mine], numbers)
-
-
-def _recheck(bisection: Bisection, measured: Sequence[str], numbers: Numbers) -> str | None:
-    """`measured`: by this bench, in order of time. The ends take turns."""
-    ends = [index for index, sha in enumerate(measured) if numbers.end(sha)]
-    since = len(measured) - 1 - (ends[-1] if ends else -1)
-    every = bisection.request.measuring.recheck
-    if not every or since < every:
+def _checked(at: _Situation) -> Step | None:
+    """None when every bench has shown since its last commit that it is what it was: then the answer may be given."""
+    used = {run.node for run in at.numbers.runs}
+    due = {node: benches.last_check(at.bisection, at.numbers, node) for node in at.nodes if node in used}
+    due = {node: sha for node, sha in due.items() if sha is not None}
+    if not due:
         return None
-    return bisection.good_shas[0] if ends and numbers.end(measured[ends[-1]]) == "bad" else bisection.bad_sha
+    idle = _idle(at)
+    wanted = [Wanted(sha, _purpose(at.numbers, sha), node) for node, sha in due.items() if sha and node in idle]
+    return Step(wanted=tuple(wanted))
 
 
-def _next(
-    bisection: Bisection, scope: Scope, forecast: Forecast, measured: Measured, asked: Sequence[str]
-) -> str | None:
-    numbers = measured.numbers
-    costs = cost(scope.keys, forecast, [*scope.range.shas, *bisection.good_shas]) if scope.keys else None
+def _idle(at: _Situation) -> list[str]:
+    taken = {probe.target or probe.node for probe in at.live}
+    if None in taken:
+        # A probe that any node may take leaves none idle for certain.
+        return []
+    idle = [node for node in at.nodes if node not in taken]
+    return idle[: max(at.bisection.request.width - len(at.live), 0)]
+
+
+def _go_on(at: _Situation) -> Step:
+    asked = [probe.sha for probe in at.live]
+    wanted: list[Wanted] = []
+    for node in _idle(at):
+        sha = benches.end_due(at.bisection, at.numbers, node) or _next(at, asked)
+        if sha is not None:
+            wanted.append(Wanted(sha, _purpose(at.numbers, sha), node))
+            asked.append(sha)
+    return Step(wanted=tuple(wanted), ahead=_ahead(at, asked))
+
+
+def _next(at: _Situation, asked: Sequence[str]) -> str | None:
+    keys, numbers = at.scope.keys, at.numbers
+    costs = cost(keys, at.forecast, [*at.scope.range.shas, *at.bisection.good_shas]) if keys else None
     return next_commit(
-        numbers.range(scope.range),
+        numbers.range(at.scope.range),
         numbers.steady.kept,
         numbers.question,
         skipped=numbers.skipped,
@@ -192,19 +173,18 @@ def _next(
     )
 
 
-def _ahead(
-    bisection: Bisection, scope: Scope, forecast: Forecast, measured: Measured, asked: Sequence[str]
-) -> tuple[str, ...]:
+def _ahead(at: _Situation, asked: Sequence[str]) -> tuple[str, ...]:
     """The other ends first, then the commits that would be measured next."""
-    forecast = forecast.beside([scope.keys[sha] for sha in asked]) if forecast.room else forecast
+    forecast, keys = at.forecast, at.scope.keys
+    forecast = forecast.beside([keys[sha] for sha in asked]) if forecast.room else forecast
     if not forecast.room:
         return ()
-    ends = [sha for sha in (bisection.bad_sha or "", *bisection.good_shas) if sha not in asked]
+    ends = [sha for sha in (at.bisection.bad_sha or "", *at.bisection.good_shas) if sha not in asked]
     likely: list[str] = []
     for _ in range(LOOK_AHEAD):
-        sha = _next(bisection, scope, forecast, measured, (*asked, *likely))
+        sha = _next(at, (*asked, *likely))
         if sha is None:
             break
         likely.append(sha)
     chances = [(sha, 1.0) for sha in ends] + [(sha, 0.5 / (place + 1)) for place, sha in enumerate(likely)]
-    return worth_building(chances, scope.keys, forecast)
+    return worth_building(chances, keys, forecast)

@@ -95,10 +95,10 @@ def another(tx: Transaction, probe: Probe, faults: Sequence[Fault], now: datetim
 
 
 def measured_on(tx: Transaction, bisection: Bisection) -> str | None:
-    """The node that a number's further runs are compared with; None where nothing was measured."""
+    """The node that a number's further runs are compared with, that of the first one; None where none is over."""
     if bisection.request.metric is None:
         return None
-    return home([p for p in tx.probes(bisection.id) if p.outcome is not None and p.outcome.measurements])
+    return next((p.node for p in tx.probes(bisection.id) if p.outcome is not None and p.outcome.measurements), None)
 
 
 def waits_for_alike(tx: Transaction, bisection: Bisection, now: datetime) -> tuple[str, ...]:
@@ -108,12 +108,6 @@ def waits_for_alike(tx: Transaction, bisection: Bisection, now: datetime) -> tup
     if name is None or known is None or alike(tx, bisection, name, now):
         return ()
     return (wording.waits_for_alike(name, _hardware(known), known.out),)
-
-
-def home(runs: Sequence[Probe]) -> str | None:
-    """The node that measured most, the first of several."""
-    count = Counter(run.node for run in runs if run.node is not None)
-    return max(count, key=lambda name: count[name], default=None)
 
 
 def alike(tx: Transaction, bisection: Bisection, name: str, now: datetime) -> tuple[str, ...]:

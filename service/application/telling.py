@@ -58,6 +58,28 @@ def _reversed(ends: Ends, metric: Metric) -> Problem:
     return Problem(BadEnds.slug, "The bad end is better", detail, str(metric.better), "metric.better", advice)
 
 
+def ends_drift(numbers: Numbers) -> Problem:
+    lost = len(numbers.dropped)
+    detail = (
+        f"each end was measured {numbers.question.runs} times and more, and the machine changed meanwhile"
+        f"{f', so that {lost} of the runs do not count' if lost else ''}: {numbers.ends.why}"
+    )
+    advice = "keep the machine to itself (one slot, fixed clocks, resources: {cpuset: …}), or measure longer in one run"
+    return Problem(BadEnds.slug, "The machine drifts while the ends are measured", detail, numbers.bad_sha, "", advice)
+
+
+def end_lost(end: Probe, numbers: Numbers) -> Problem:
+    """An end that was measured, and fails now."""
+    times = sum(run.sha == end.sha for run in numbers.runs)
+    why = end.faults[-1].message if end.faults and end.outcome is None else end.reason
+    detail = (
+        f"the {numbers.end(end.sha)} end {short(end.sha)} was measured {times} times before, and now it cannot be: "
+        f"{why}.\n{last_lines(end)}"
+    )
+    advice = f"see what changed on {end.node or 'the node'}, and submit again; wheels that were built are kept"
+    return Problem("lost-end", "An end cannot be measured any more", detail, end.sha, "", advice)
+
+
 def why_measured(sha: str, location: Location, numbers: Numbers) -> str:
     """What an answer stands on."""
     step = next((one for one in location.steps if one.shas == (sha,)), None)
@@ -88,6 +110,7 @@ def lines(numbers: Numbers, range_: Range | None) -> Iterator[str]:
     if numbers.ends.verdict == "unsure":
         yield f"The ends are measured in turn: {numbers.ends.why}."
     if numbers.ends.verdict != "differ":
+        yield from _dropped(numbers)
         return
     yield from _ends(numbers)
     if range_ is not None:

@@ -103,7 +103,7 @@ def judged(bisection: Bisection, probes: Sequence[Probe], range_: Range | None =
     """Of the probes whose outcome is known. `range_`: of a search, by which a number's runs are told; without it what
     was said of commits by their numbers stays."""
     found = _ruled(bisection, probes)
-    measured = _numbers(bisection, found)
+    measured = _numbers(bisection, probes, found)
     if measured is None:
         return found
     failures = _failures(found)
@@ -113,17 +113,18 @@ def judged(bisection: Bisection, probes: Sequence[Probe], range_: Range | None =
 
 def numbers_of(bisection: Bisection, probes: Sequence[Probe]) -> Numbers | None:
     """What was measured; None for a failure that is no number."""
-    return _numbers(bisection, _ruled(bisection, probes))
+    return _numbers(bisection, probes, _ruled(bisection, probes))
 
 
-def _numbers(bisection: Bisection, found: Sequence[Judged]) -> Numbers | None:
+def _numbers(bisection: Bisection, probes: Sequence[Probe], found: Sequence[Judged]) -> Numbers | None:
     runs = numbers(bisection, [one.probe for one in found if one.counts])
     if runs is None:
         return None
     failures, counted = _failures(found), {run.id for run in runs.runs}
-    lost = [one for one in found if not one.counts and _failed(one, failures, runs).verdict is Verdict.SKIP]
-    lost += [one for one in found if one.counts and one.probe.id not in counted]
-    return replace(runs, skipped=frozenset(one.probe.sha for one in lost))
+    lost = {one.probe.sha for one in found if not one.counts and _failed(one, failures, runs).verdict is Verdict.SKIP}
+    lost |= {one.probe.sha for one in found if one.counts and one.probe.id not in counted}
+    lost |= {probe.sha for probe in probes if probe.state is ProbeState.FAULTED}
+    return replace(runs, skipped=frozenset(sha for sha in lost if not runs.end(sha)))
 
 
 def _failures(found: Sequence[Judged]) -> Counter[str]:

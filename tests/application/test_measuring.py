@@ -340,6 +340,98 @@ def test_runs_on_a_node_that_drifted_are_dropped_and_the_report_says_so(world: W
     assert answer is not None and answer.shas == (world.shas[13],)
 
 
+def measured_ends(world: World, id: str, value: Value) -> None:
+    while found(world, id).state is BisectionState.CHECKING_ENDS:
+        order = world.workers.probes[0]
+        world.workers.observe(world.flow, outcome(value(number(world, order), "n1")))
+
+
+def crash(world: World) -> None:
+    world.workers.observe(world.flow, replace(GOOD, exit_status=1))
+
+
+def no_number(world: World) -> None:
+    world.workers.observe(world.flow, outcome(None))
+
+
+def disk_full(world: World) -> None:
+    world.workers.fault(world.flow)
+    world.wait_for_retry()
+
+
+@pytest.mark.parametrize("breaks", [crash, no_number, disk_full])
+def test_an_end_that_cannot_be_measured_any_more_ends_the_bisection(
+    world: World, breaks: Callable[[World], None]
+) -> None:
+    id = begin(world, measuring=Measuring(recheck=2))
+    value = dropping(13, step=2.0)
+    measured_ends(world, id, value)
+    for _ in range(60):
+        if not world.workers.probes:
+            break
+        order = world.workers.probes[0]
+        if number(world, order) in (0, 19):
+            breaks(world)
+        else:
+            world.workers.observe(world.flow, outcome(value(number(world, order), "n1")))
+    bisection = found(world, id)
+    assert bisection.state is BisectionState.FAILED
+    assert bisection.problem is not None and "measured" in bisection.problem.detail
+    assert "times before, and now it cannot be" in bisection.problem.detail
+
+
+def test_a_machine_that_drifts_while_the_ends_are_measured_is_refused(world: World) -> None:
+    id = begin(world, measuring=Measuring(runs=12))
+    draw, count = np.random.default_rng(4), 0
+
+    def slower_and_slower(commit: int, name: str) -> float:
+        nonlocal count
+        count += 1
+        return float(draw.normal(100.0 - 1.0 * (commit >= 13), 0.5)) * 0.98**count
+
+    run(world, slower_and_slower)
+    assert refusal(world, id).title in ("The machine drifts while the ends are measured", "The ends do not differ")
+    assert len(probes(world, id)) <= 30
+
+
+def test_before_an_answer_is_given_an_end_is_measured_once_more(world: World) -> None:
+    id = begin(world)
+    run(world, dropping(13))
+    assert probes(world, id)[-1].purpose in (Purpose.GOOD_END, Purpose.BAD_END)
+    assert found(world, id).answer is not None
+
+
+def test_a_machine_that_got_slower_before_the_first_check_names_no_innocent(world: World) -> None:
+    """Without the last check the first candidates would look bad."""
+    id = begin(world)
+    value = dropping(17, step=6.0)
+    begun = [0]
+
+    def slow_from_then_on(commit: int, name: str) -> float:
+        begun[0] += 1
+        return value(commit, name) - 6.0 * (begun[0] > 9)
+
+    run(world, slow_from_then_on)
+    answer = found(world, id).answer
+    assert answer is None or world.shas[17] in answer.shas
+    assert any("dropped, since" in probe.reason for probe in probes(world, id))
+
+
+def test_a_commit_that_meets_only_faults_is_gone_round(world: World) -> None:
+    id = begin(world)
+    value = dropping(13, step=2.0)
+    for _ in range(100):
+        if not world.workers.probes:
+            break
+        commit = number(world, world.workers.probes[0])
+        if commit in (9, 10):
+            disk_full(world)
+        else:
+            world.workers.observe(world.flow, outcome(value(commit, "n1")))
+    answer = found(world, id).answer
+    assert answer is not None and world.shas[13] in answer.shas
+
+
 def test_the_curve_shows_every_commit_that_was_measured_and_the_step(world: World) -> None:
     id = begin(world)
     assert world.flow.curve(id).points == ()
