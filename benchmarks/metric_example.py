@@ -59,8 +59,10 @@ class Run:
 def main() -> int:
     arguments = _arguments()
     cases = [_case(arguments.seed + number, arguments) for number in range(arguments.runs)]
-    with tempfile.TemporaryDirectory(prefix="firstbad-bench-") as folder:
-        runs = _bisections(cases, Path(folder), arguments.port)
+    with tempfile.TemporaryDirectory(prefix="firstbad-bench-") as temporary:
+        folder = arguments.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        runs = _bisections(cases, folder.absolute(), arguments.port)
     _say_sum(runs)
     return 0 if all(run.right for run in runs) else 1
 
@@ -169,6 +171,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--factors", type=_factors, default=FACTORS, help="taken in turn, such as 1.1,1.5")
     parser.add_argument("--seed", type=int, default=1, help="of the first bisection; the others count up from it")
     parser.add_argument("--port", type=int, default=8398)
+    parser.add_argument("--folder", type=Path, help="where the service's data stay; else nothing of them does")
     parser.add_argument("--quick", action="store_true", help="one bisection of a short range")
     chosen = parser.parse_args()
     if chosen.quick:
