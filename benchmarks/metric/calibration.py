@@ -84,7 +84,7 @@ SHAPES: dict[str, tuple[Make, int]] = {
 
 
 def rows(quick: bool, seeds: int) -> Iterator[Row]:
-    seeds = 4 if quick else seeds
+    seeds = 2 if quick else seeds
     for name, (make, recheck) in SHAPES.items():
         done = [_one(make, seed, recheck) for seed in range(seeds)]
         yield _row(name, done)

@@ -39,7 +39,7 @@ class Figures:
 
 def rows(quick: bool, bayesect: Path | None, seeds: int) -> Iterator[Row]:
     for size in SIZES:
-        some = 4 if quick else seeds
+        some, repeated = (2, 300) if quick else (seeds, 4000)
         told, shown = [], []
         for confidence in CONFIDENCES[:1] if quick else CONFIDENCES:
             ends, found = _ours(size, some, confidence)
@@ -48,7 +48,7 @@ def rows(quick: bool, bayesect: Path | None, seeds: int) -> Iterator[Row]:
                 f"stated at {confidence:g}: {found.samples + ends:.1f} samples, {ends:.1f} of them of the ends, "
                 f"{found.commits:.1f} other commits, {found.right:.1%} right"
             )
-        ten, enough = _bisect(size, 10), _enough(size)
+        ten, enough = _bisect(size, 10, repeated), _enough(size, repeated)
         others = {
             "git bisect, 10 samples a commit": ten,
             f"git bisect, {enough[0]} samples a commit": enough[1],
@@ -79,7 +79,7 @@ def _ours(size: float, seeds: int, confidence: float) -> tuple[float, Figures]:
     return ends, Figures(runs, commits, mean(right for _, right in done))
 
 
-def _bisect(size: float, samples: int, seeds: int = 4000) -> Figures:
+def _bisect(size: float, samples: int, seeds: int) -> Figures:
     """Each commit by the mean of so many samples against the threshold."""
     right, commits = [], []
     for seed in range(seeds):
@@ -95,15 +95,15 @@ def _bisect(size: float, samples: int, seeds: int = 4000) -> Figures:
     return Figures(samples * mean(commits), mean(commits), mean(right))
 
 
-def _enough(size: float) -> tuple[int, Figures]:
+def _enough(size: float, seeds: int) -> tuple[int, Figures]:
     """The fewest samples a commit with which 95 % of the answers are right."""
     low, high = 1, 1
-    while _bisect(size, high).right < 0.95:
+    while _bisect(size, high, seeds).right < 0.95:
         low, high = high, 2 * high
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if _bisect(size, middle).right >= 0.95 else (middle + 1, high)
-    return low, _bisect(size, low)
+        low, high = (low, middle) if _bisect(size, middle, seeds).right >= 0.95 else (middle + 1, high)
+    return low, _bisect(size, low, seeds)
 
 
 def _bayesect(made: Callable[[list[float]], Any], size: float, seeds: int) -> Figures:

@@ -13,7 +13,7 @@ PATIENCE, SOME = 3.0, 40.0
 def expected_runs(commits: int, gap: float, noise: float, confidence: float) -> float:
     """By the information of a run: half a bit times log2(1 + signal) where the two levels are as likely as each other
     (Shannon's capacity, at most one bit). The bits needed are those of the place and of the confidence. `gap` and
-    `noise` as scaled. The factors were fitted by simulation: `make bench-metric`."""
+    `noise` as scaled."""
     signal = (gap / noise) ** 2 / 4 if noise > 0 else float("inf")
     bits = min(0.5 * float(np.log2(1 + signal)), 1.0)
     needed = float(np.log2(max(commits, 2))) + float(np.log2(1 / (1 - confidence)))
