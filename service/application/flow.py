@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from service.application import cancel, evict, nodes, queries, record, survey, sweep, telling, wording
-from service.application import curve as curves
+from service.application import cancel, evict, looks, nodes, queries, record, survey, sweep, wording
 from service.application import follow as following
 from service.application import prepare as preparation
-from service.application import report as reports
 from service.application.advance import ADVANCING
 from service.application.curve import Curve
 from service.application.keys import scope_of
@@ -17,13 +15,12 @@ from service.application.outbox import compose
 from service.application.queries import LogStream
 from service.application.report import Report
 from service.application.submit import Submission, complete
-from service.application.verdicts import derive, numbers_of, taken_back
+from service.application.verdicts import derive, taken_back
 from service.application.work import Work
 from service.domain.bisection import Bisection, Build, Event, Message, Node, Probe, Request
 from service.domain.errors import UserError
 from service.domain.lifecycle import BisectionState
 from service.domain.results import BuildReport, ProbeReport, SurveyReport
-from service.search.graph import Range
 
 #: Ends that stand on verdicts.
 REOPENED = frozenset({BisectionState.FOUND, BisectionState.SUSPECTS, BisectionState.REFUSED})
@@ -80,26 +77,11 @@ class Flow(Work):
             return tx.probe(id)
 
     def report(self, id: str) -> Report:
-        with self.ports.bisections.transaction() as tx:
-            bisection, probes, builds = tx.bisection(id), tx.probes(id), tx.builds_of(id)
-            now = self.ports.clock.now()
-            waits = nodes.waits(bisection, tx.nodes(), now) or nodes.waits_for_alike(tx, bisection, now)
-        wanted = reports.wanted_commits(bisection, probes)
-        commits = self.ports.history.commits(bisection.request.repo, wanted) if wanted else {}
-        numbers = numbers_of(bisection, probes)
-        measured = telling.lines(numbers, self._measured_range(bisection)) if numbers is not None else ()
-        return reports.report(bisection, probes, commits, builds, (*waits, *measured))
+        return looks.report(self.ports, id)
 
     def curve(self, id: str) -> Curve:
         """Errors: NotFound, also where no metric was asked for."""
-        with self.ports.bisections.transaction() as tx:
-            bisection, probes = tx.bisection(id), tx.probes(id)
-        metric, numbers = queries.metric_of(bisection), numbers_of(bisection, probes)
-        range_ = self._measured_range(bisection)
-        if numbers is None or range_ is None:
-            return curves.nothing_yet(bisection, metric)
-        commits = self.ports.history.commits(bisection.request.repo, reports.wanted_commits(bisection, probes))
-        return curves.curve(bisection, numbers, range_, commits)
+        return looks.curve(self.ports, id)
 
     def log(self, probe_id: str) -> LogStream:
         """Errors: NotFound; NotNow while the probe still runs."""
@@ -145,7 +127,7 @@ class Flow(Work):
 
         An answer that they do not bear any more is taken back, and the search goes on from what they say.
         """
-        range_ = self._measured_range(self.bisection(id))
+        range_ = looks.measured_range(self.ports.history, self.bisection(id))
         with self._work() as tx:
             bisection = tx.bisection(id, lock=True)
             before = {probe.id: probe.verdict for probe in tx.probes(id)}
@@ -253,13 +235,6 @@ class Flow(Work):
         self._advance_all(touched)
 
     # How it is done
-
-    def _measured_range(self, bisection: Bisection) -> Range | None:
-        """Of a number that got worse, once its commits are looked up."""
-        if bisection.request.metric is None or bisection.bad_sha is None:
-            return None
-        request, goods = bisection.request, bisection.good_shas
-        return self.ports.history.range(request.repo, goods, bisection.bad_sha, first_parent=request.first_parent)
 
     def _look_after_nodes(self) -> set[str]:
         """The broker may have forgotten who was taken out; and what waits for a node that is gone goes to any other."""

@@ -1,0 +1,46 @@
+"""What a report and a curve need, gathered: the rows at one moment, then commits and their order."""
+
+from __future__ import annotations
+
+from service.application import curve as curves
+from service.application import nodes, queries, telling
+from service.application import report as reports
+from service.application.curve import Curve
+from service.application.ports import History, Ports
+from service.application.report import Report
+from service.application.verdicts import numbers_of
+from service.domain.bisection import Bisection
+from service.search.graph import Range
+
+
+def report(ports: Ports, id: str) -> Report:
+    """Errors: NotFound."""
+    with ports.bisections.transaction() as tx:
+        bisection, probes, builds = tx.bisection(id), tx.probes(id), tx.builds_of(id)
+        now = ports.clock.now()
+        waits = nodes.waits(bisection, tx.nodes(), now) or nodes.waits_for_alike(tx, bisection, now)
+    wanted = reports.wanted_commits(bisection, probes)
+    commits = ports.history.commits(bisection.request.repo, wanted) if wanted else {}
+    numbers = numbers_of(bisection, probes)
+    measured = telling.lines(numbers, measured_range(ports.history, bisection)) if numbers is not None else ()
+    return reports.report(bisection, probes, commits, builds, (*waits, *measured))
+
+
+def curve(ports: Ports, id: str) -> Curve:
+    """Errors: NotFound, also where no metric was asked for."""
+    with ports.bisections.transaction() as tx:
+        bisection, probes = tx.bisection(id), tx.probes(id)
+    metric, numbers = queries.metric_of(bisection), numbers_of(bisection, probes)
+    range_ = measured_range(ports.history, bisection)
+    if numbers is None or range_ is None:
+        return curves.nothing_yet(bisection, metric)
+    commits = ports.history.commits(bisection.request.repo, reports.wanted_commits(bisection, probes))
+    return curves.curve(bisection, numbers, range_, commits)
+
+
+def measured_range(history: History, bisection: Bisection) -> Range | None:
+    """Of a number that got worse, once its commits are looked up."""
+    if bisection.request.metric is None or bisection.bad_sha is None:
+        return None
+    request, goods = bisection.request, bisection.good_shas
+    return history.range(request.repo, goods, bisection.bad_sha, first_parent=request.first_parent)
