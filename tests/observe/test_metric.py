@@ -99,6 +99,12 @@ def test_the_unit_is_the_printed_one_else_the_one_that_was_asked_for() -> None:
     assert at("$.v", '{"v": 1}', unit_path="$.u", unit="MB/s") == one(1.0, "MB/s")
 
 
+def test_a_long_unit_is_cut_when_it_was_printed_and_not_when_it_was_asked_for() -> None:
+    long = "requests per second and per card"
+    assert by(r"\d+", "12", unit=long) == one(12.0, long)
+    assert by(r"(\d+) (?P<unit>.*)", f"12 {long}", unit=long) == one(12.0, long[:30])
+
+
 def test_numbers_in_several_units_are_none() -> None:
     text = "took 900 ms\ntook 1 s\n"
     found = by(r"took (?P<value>\S+) (?P<unit>\S+)", text, aggregate="max")

@@ -21,8 +21,6 @@ from worker.run.job import Job, open_output
 
 RUN_LINES, BUILD_LINES = 20, 50
 SAID_BYTES = 1024 * 1024
-#: Of a unit that was printed.
-UNIT = 30
 METADATA = (".dist-info", ".data", ".pth")
 #: What wheels hold besides their package, and others too.
 COMMON = {"", "tests", "test", "docs", "examples", "benchmarks", "tools", "scripts"}
@@ -117,7 +115,7 @@ def measured(run: Run, job: Job, order: ProbeOrder) -> tuple[contract.Measuremen
 def _measurement(text: bytes, metric: contract.Metric) -> contract.Measurement:
     found = number_of(text, metric)
     return contract.Measurement(
-        name=metric.name, value=found.value, unit=found.unit[:UNIT], found=found.found, problem=found.problem
+        name=metric.name, value=found.value, unit=found.unit, found=found.found, problem=found.problem
     )
 
 

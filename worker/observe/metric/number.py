@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from worker.observe.metric.alike import alike, words_of
@@ -14,6 +15,8 @@ from worker.observe.metric.values import Found, NothingFound, NotThere, Reading,
 
 #: The end of the text is looked at.
 MOST = 1024 * 1024
+#: Of a unit that was printed; one that was asked for stays as it is.
+UNIT = 30
 _STAMP = re.compile(rb"(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z ")
 _COLOURS = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]")
 
@@ -61,7 +64,7 @@ def number_of(text: bytes, metric: Metric) -> Reading:
         found = made(_found(plain, metric), metric.aggregate, _narrower(metric))
     except NothingFound as problem:
         return Reading(unit=metric.unit, problem=f"{problem}{'; of the output the last 1 MiB was read' if cut else ''}")
-    return found if found.unit else Reading(found.value, metric.unit, found.found)
+    return replace(found, unit=found.unit[:UNIT] or metric.unit)
 
 
 def _end(text: bytes) -> tuple[bytes, bool]:
