@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from worker.observe import Reading, number_of
+from worker.observe import Measurement, number_of
 
 
 @dataclass(frozen=True)
@@ -23,17 +23,17 @@ class Metric:
     aggregate: str | None = None
 
 
-def by(pattern: str, text: str, **more: str) -> Reading:
+def by(pattern: str, text: str, **more: str) -> Measurement:
     return number_of(text.encode(), Metric(pattern=pattern, **more))  # type: ignore[arg-type]
 
 
-def at(path: str, text: str, **more: str) -> Reading:
+def at(path: str, text: str, **more: str) -> Measurement:
     return number_of(text.encode(), Metric(json_path=path, **more))  # type: ignore[arg-type]
 
 
-def column(name: str, text: str, **where: str) -> Reading:
+def column(name: str, text: str, **where: str) -> Measurement:
     return number_of(text.encode(), Metric(csv=Column(name, where)))
 
 
-def one(value: float, unit: str = "") -> Reading:
-    return Reading(value, unit, 1)
+def one(value: float, unit: str = "") -> Measurement:
+    return Measurement(value, unit, 1)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.observe.metrics import at, by, column, one
-from worker.observe import Reading
+from worker.observe import Measurement
 
 BENCH = """
 ============ Serving Benchmark Result ============
@@ -65,11 +65,11 @@ def test_of_several_numbers_one_is_made_as_asked(aggregate: str, value: float) -
 
 
 def test_several_different_numbers_are_none_and_what_to_do_is_told() -> None:
-    assert by(r"loss (\S+)", LOSSES) == Reading(
+    assert by(r"loss (\S+)", LOSSES) == Measurement(
         problem="5 numbers were found, 4 different ones (3, 2, 4, …): "
         "add `aggregate: median` (or mean, min, max, last), or make the pattern narrower"
     )
-    assert by(r"loss (\S+)", "loss 2\nloss 2.0\n") == Reading(2.0, "", 2)
+    assert by(r"loss (\S+)", "loss 2\nloss 2.0\n") == Measurement(2.0, "", 2)
 
 
 @pytest.mark.parametrize("aggregate", ["median", "mean", "min", "max"])
@@ -112,7 +112,7 @@ def test_numbers_in_several_units_are_none() -> None:
     assert by(r"took (?P<value>\S+) (?P<unit>\S+)", text, aggregate="last").unit == "s"
     items = json.dumps([{"v": 1, "u": "s"}, {"v": 1, "u": "ms"}])
     assert "several units" in at("$[*].v", items, unit_path="$[*].u", aggregate="max").problem
-    assert at("$[*].v", json.dumps([{"v": 1}, {"v": 1, "u": "s"}]), unit_path="$[1].u") == Reading(1.0, "s", 2)
+    assert at("$[*].v", json.dumps([{"v": 1}, {"v": 1, "u": "s"}]), unit_path="$[1].u") == Measurement(1.0, "s", 2)
     assert "of the unit" in at("$[0].v", items, unit_path="$[*].u").problem
 
 
@@ -203,7 +203,7 @@ def test_several_different_values_are_none() -> None:
     assert said.startswith("2 numbers were found, 2 different ones (1.5, 2)") and said.endswith(
         "make the path narrower"
     )
-    assert at("$.results[*].v", json.dumps(DOCUMENT), aggregate="max") == Reading(2.0, "", 2)
+    assert at("$.results[*].v", json.dumps(DOCUMENT), aggregate="max") == Measurement(2.0, "", 2)
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_a_path_finds_nothing_twice_however_many_steps_it_has() -> None:
     nested: object = list(range(6))
     for _ in range(5):
         nested = [nested] * 6
-    assert at("$" + "[*]" * 6, json.dumps(nested), aggregate="max") == Reading(5.0, "", 46656)
+    assert at("$" + "[*]" * 6, json.dumps(nested), aggregate="max") == Measurement(5.0, "", 46656)
 
 
 @pytest.mark.parametrize(

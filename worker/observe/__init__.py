@@ -2,7 +2,7 @@
 
 from worker.observe.builds import first_error, of_code
 from worker.observe.lines import first_with, last_lines, readable, without_stamp
-from worker.observe.metric import Reading, number_of
+from worker.observe.metric import Measurement, number_of
 from worker.observe.network import unreachable
 from worker.observe.shown import Shown, shown
 from worker.observe.sighting import Sign
@@ -10,7 +10,7 @@ from worker.observe.signs import out_of_space
 from worker.observe.told import Told, told
 
 __all__ = [
-    "Reading",
+    "Measurement",
     "Shown",
     "Sign",
     "Told",

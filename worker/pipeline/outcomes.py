@@ -113,10 +113,7 @@ def measured(run: Run, job: Job, order: ProbeOrder) -> tuple[contract.Measuremen
 
 
 def _measurement(text: bytes, metric: contract.Metric) -> contract.Measurement:
-    found = number_of(text, metric)
-    return contract.Measurement(
-        name=metric.name, value=found.value, unit=found.unit, found=found.found, problem=found.problem
-    )
+    return contract.Measurement(name=metric.name, **asdict(number_of(text, metric)))
 
 
 def facts_of(order: ProbeOrder) -> dict[str, str]:

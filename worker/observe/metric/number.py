@@ -11,7 +11,7 @@ from worker.observe.metric.alike import alike, words_of
 from worker.observe.metric.document import by_path
 from worker.observe.metric.pattern import by_pattern
 from worker.observe.metric.table import by_column
-from worker.observe.metric.values import Found, NothingFound, NotThere, Reading, made
+from worker.observe.metric.values import Found, Measurement, NothingFound, NotThere, made
 
 #: The end of the text is looked at.
 MOST = 1024 * 1024
@@ -51,7 +51,7 @@ class Metric(Protocol):
     def aggregate(self) -> str | None: ...
 
 
-def number_of(text: bytes, metric: Metric) -> Reading:
+def number_of(text: bytes, metric: Metric) -> Measurement:
     """The text as it was printed, or as a log with our time stamps keeps it. The unit: as it was printed, else the
     metric's."""
     text, cut = _end(text)
@@ -63,7 +63,9 @@ def number_of(text: bytes, metric: Metric) -> Reading:
             raise NothingFound(longest if cut else "nothing was printed: let the script or the check print the number")
         found = made(_found(plain, metric), metric.aggregate, _narrower(metric))
     except NothingFound as problem:
-        return Reading(unit=metric.unit, problem=f"{problem}{'; of the output the last 1 MiB was read' if cut else ''}")
+        return Measurement(
+            unit=metric.unit, problem=f"{problem}{'; of the output the last 1 MiB was read' if cut else ''}"
+        )
     return replace(found, unit=found.unit[:UNIT] or metric.unit)
 
 

@@ -44,7 +44,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Reading:
+class Measurement:
     """`value`: None where there is none, and `problem` says why. `unit`: as it was printed. `found`: how many numbers
     were there."""
 
@@ -54,7 +54,7 @@ class Reading:
     problem: str = ""
 
 
-def made(found: Sequence[Found], aggregate: str | None, narrower: str) -> Reading:
+def made(found: Sequence[Found], aggregate: str | None, narrower: str) -> Measurement:
     """`narrower`: how the user gets fewer of them. Errors: NothingFound."""
     count = len(found)
     if aggregate == "last":
@@ -66,13 +66,13 @@ def made(found: Sequence[Found], aggregate: str | None, narrower: str) -> Readin
     values = [_finite(each.value) for each in found]
     unlike = list(dict.fromkeys(values))
     if len(unlike) == 1:
-        return Reading(values[0], units[0], count)
+        return Measurement(values[0], units[0], count)
     if aggregate is None:
         shown = ", ".join(f"{value:.12g}" for value in unlike[:FEW])
         more = ", …" if len(unlike) > FEW else ""
         advice = f"add `aggregate: median` (or mean, min, max, last), or {narrower}"
         raise NothingFound(f"{len(values)} numbers were found, {len(unlike)} different ones ({shown}{more}): {advice}")
-    return Reading(_made(values, aggregate), units[0], count)
+    return Measurement(_made(values, aggregate), units[0], count)
 
 
 def _made(values: Sequence[float], aggregate: str) -> float:
