@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -148,6 +149,14 @@ def test_each_run_says_on_what_it_ran_and_who_ran_beside_it(process_bench: Bench
 )
 def test_of_a_processors_name_what_tells_it_apart_is_kept(line: str, model: str) -> None:
     assert machine.short(line) == model
+
+
+def test_a_cpu_that_is_taken_offline_still_counts_to_the_machine(tmp_path: Path) -> None:
+    assert machine.present(tmp_path) == psutil.cpu_count()
+    for name in ("cpu0", "cpu1", "cpu10", "cpufreq", "cpuidle"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "online").write_text("0\n")
+    assert machine.present(tmp_path) == 3
 
 
 def test_the_governor_of_all_cpus_is_told_where_there_is_one(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -24,13 +25,22 @@ def facts() -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
+@cache
 def hardware() -> str:
     """The class of the machine: "AMD EPYC 7763, 64 CPUs"."""
-    count = psutil.cpu_count() or 1
+    count = present()
     return f"{cpu()}, {count} {'CPU' if count == 1 else 'CPUs'}"
 
 
+def present(cpus: Path = CPUS) -> int:
+    """CPUs, those that are offline included: taking some offline makes no other machine of it, with which the numbers
+    of this one could not be compared."""
+    return len(list(cpus.glob("cpu[0-9]*"))) or psutil.cpu_count() or 1
+
+
+@cache
 def cpu() -> str:
+    """/proc/cpuinfo, which never says another model, has hundreds of KiB where there are many CPUs."""
     return short(_read(CPUINFO)) or platform.processor() or platform.machine()
 
 
