@@ -135,7 +135,7 @@ def begin(order: dict[str, Any]) -> None:
 
 
 def allowed() -> str:
-    """The CPUs that this process has, and all that it starts, as the kernel writes them: "0-3,8"."""
+    """The CPUs of this process and all that it starts, as worker.run.processors.listed, which is not in here, writes."""
     cpus = sorted(os.sched_getaffinity(0))
     starts = [cpu for cpu in cpus if cpu - 1 not in cpus]
     ends = [cpu for cpu in cpus if cpu + 1 not in cpus]
