@@ -33,6 +33,8 @@ def wrong(written: str) -> str:
     return why if dear else ""
 
 
+# The same stands in the worker, which shares no code with us: who changes one changes both, as a test of all kinds of
+# paths demands.
 def _dear(part: Any, first: bool = True) -> bool:
     """Whether what it finds may be more than the document holds: things that are found again and again, and products
     and sums of sums, of which a text may be larger than memory. `first`: it is asked once, and not of each match."""

@@ -73,6 +73,8 @@ def _parsed(path: str) -> Any:
     return wanted
 
 
+# The same stands in service.application.json_paths, which shares no code with workers: who changes one changes both, as
+# a test of all kinds of paths demands.
 def _dear(part: Any, first: bool = True) -> bool:
     """Whether what it finds may be more than the document holds: things that are found again and again, and products
     and sums of sums, of which a text may be larger than memory. `first`: it is asked once, and not of each match."""
