@@ -135,7 +135,7 @@ def begin(order: dict[str, Any]) -> None:
 
 
 def allowed() -> str:
-    """The CPUs of this process and all that it starts, as worker.run.processors.listed, which is not in here, writes."""
+    """The CPUs of this process and all that it starts, written as worker.run.processors.listed does, not in here."""
     cpus = sorted(os.sched_getaffinity(0))
     starts = [cpu for cpu in cpus if cpu - 1 not in cpus]
     ends = [cpu for cpu in cpus if cpu + 1 not in cpus]
