@@ -14,7 +14,8 @@ from service.application.keys import scope_of
 from service.application.outbox import compose
 from service.application.queries import LogStream
 from service.application.report import Report
-from service.application.submit import Submission, complete
+from service.application.submission import Submission
+from service.application.submit import complete
 from service.application.verdicts import derive, taken_back
 from service.application.work import Work
 from service.domain.bisection import Bisection, Build, Event, Message, Node, Probe, Request

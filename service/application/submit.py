@@ -6,34 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from service.application import checks, merged, metrics, pasted, reproduction
-from service.application.merged import DEFAULT_RECIPE
 from service.application.ports import Policy
-from service.application.submission import (
-    ControlForm,
-    CsvForm,
-    MeasuringForm,
-    MetricForm,
-    ResourcesForm,
-    ServeForm,
-    Submission,
-)
+from service.application.submission import Submission
 from service.domain.bisection import FailureIn, OtherFailures, Reproduction, Request
 from service.domain.errors import BadRequest
 from service.domain.readers import Reader
 from service.domain.recipe import BRIDGE, NO_NETWORK, Recipe, SandboxKind
 from service.domain.servers import Server
-
-__all__ = [
-    "DEFAULT_RECIPE",
-    "ControlForm",
-    "CsvForm",
-    "MeasuringForm",
-    "MetricForm",
-    "ResourcesForm",
-    "ServeForm",
-    "Submission",
-    "complete",
-]
 
 
 def complete(

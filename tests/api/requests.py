@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from service.application.submit import Submission
+from service.application.submission import Submission
 
 MINIMAL: dict[str, Any] = {"repo": "https://git.example.org/x.git", "good": "v1", "bad": "main", "script": "false"}
 

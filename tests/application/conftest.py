@@ -18,7 +18,7 @@ from service.adapters.database.repository import Database
 from service.adapters.git_history import GitHistory
 from service.application.flow import Flow
 from service.application.ports import Policy, Ports
-from service.application.submit import Submission
+from service.application.submission import Submission
 from service.domain.bisection import Bisection
 from service.domain.recipe import SandboxKind
 from tests import postgres

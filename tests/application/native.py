@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from service.application.submit import Submission
+from service.application.submission import Submission
 from service.domain.bisection import Bisection, Node, Probe
 from service.domain.evidence import Outcome
 from service.domain.lifecycle import BuildState

@@ -12,15 +12,8 @@ from service.adapters import servers
 from service.adapters.readers import load
 from service.adapters.recipes import load as recipes
 from service.application.ports import Policy
-from service.application.submit import (
-    ControlForm,
-    CsvForm,
-    MeasuringForm,
-    MetricForm,
-    ServeForm,
-    Submission,
-    complete,
-)
+from service.application.submission import ControlForm, CsvForm, MeasuringForm, MetricForm, ServeForm, Submission
+from service.application.submit import complete
 from service.domain.bisection import Request
 from service.domain.errors import BadRequest
 from service.domain.metric import Aggregate, Better, Column, Measuring, Metric, Threshold

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from service.adapters.servers import load
 from service.application.pasted import Project, Split, split
 from service.application.ports import Policy
-from service.application.submit import ControlForm, Submission, complete
+from service.application.submission import ControlForm, Submission
+from service.application.submit import complete
 from service.domain.bisection import Serve
 from service.domain.recipe import Recipe, SandboxKind
 from service.domain.servers import Server

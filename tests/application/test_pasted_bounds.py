@@ -16,7 +16,8 @@ from service.adapters.servers import load
 from service.application import reproduction
 from service.application.pasted import Project, installs, rewriting, shell, split, targets, transcript
 from service.application.ports import Policy
-from service.application.submit import ControlForm, Submission, complete
+from service.application.submission import ControlForm, Submission
+from service.application.submit import complete
 from service.domain.errors import TooLarge
 from service.domain.recipe import Recipe, SandboxKind
 

@@ -19,7 +19,7 @@ from service.application.cases import Wanted
 from service.application.clues import clues_of
 from service.application.keys import Lead, Scope, scope_of
 from service.application.plan import step
-from service.application.submit import Submission
+from service.application.submission import Submission
 from service.domain.bisection import Bisection, Probe, Purpose, Reproduction, Request, Serve
 from service.domain.evidence import Frame, Outcome, Signature, Verdict
 from service.domain.lifecycle import BisectionState, ProbeState

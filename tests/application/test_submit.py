@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from service.adapters.recipes import load
 from service.application.ports import Policy
-from service.application.submit import ControlForm, ResourcesForm, ServeForm, Submission, complete
+from service.application.submission import ControlForm, ResourcesForm, ServeForm, Submission
+from service.application.submit import complete
 from service.domain.bisection import FailureIn, OtherFailures, Reproduction
 from service.domain.duration import seconds, spoken
 from service.domain.errors import BadRequest, UserError

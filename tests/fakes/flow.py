@@ -16,7 +16,8 @@ from service.application.curve import Curve
 from service.application.ports import Policy
 from service.application.queries import LogStream, log_of, log_of_build, metric_of
 from service.application.report import Report
-from service.application.submit import Submission, complete
+from service.application.submission import Submission
+from service.application.submit import complete
 from service.domain.bisection import Answer, Bisection, Build, Commit, Event, Node, Probe, Problem, Purpose, Request
 from service.domain.errors import NotFound, NotNow
 from service.domain.evidence import Fault, Log, Outcome, Phase, Verdict

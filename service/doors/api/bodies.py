@@ -9,7 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
 from service.application.metrics import MOST_METRICS
-from service.application.submit import (
+from service.application.submission import (
     ControlForm,
     CsvForm,
     MeasuringForm,
