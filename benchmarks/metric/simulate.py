@@ -61,12 +61,13 @@ def search(
         if kept is not None and (lacking := _lacking(samples, kept.epoch_of(""), good, bad)):
             measure(lacking)
             continue
-        if recheck and since >= recheck:
+        sha = next_commit(range_, samples, question)
+        # As the service does: after so many commits, and once more before the answer.
+        if recheck and (since >= recheck or (sha is None and since)):
             last = next(one.end for one in reversed(readings) if one.end)
             measure(good if last == "bad" else bad)
-            since, question = 0, replace(question, confidence=confidence or question.confidence)
+            since = 0
             continue
-        sha = next_commit(range_, samples, question)
         if sha is None:
             break
         measure(sha)

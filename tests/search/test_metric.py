@@ -189,3 +189,44 @@ def test_answers_at_the_stated_confidence_are_right(noise) -> None:
         wrong += said not in (place, None)
     assert right >= 20
     assert wrong <= 2
+
+
+class Odd(History):
+    """`of`: the number of a good or a bad commit."""
+
+    def __init__(self, place: int, of, seed: int = 0) -> None:
+        super().__init__(line(40), stairs(40, (place, 1.0)), seed)
+        self.of = of
+
+    def run(self, sha: str, bench: str = "", factor: float = 1.0) -> Sample:
+        index = self.range.find(sha)
+        return Sample(sha, float(self.of(index is not None and self.worse[index] > 0, self.random)), bench)
+
+
+@pytest.mark.parametrize("values", [(-2e200, -1e200), (0.0, 1e300), (0.0, 1e-300), (0.0, 1e-160), (0.75, 0.76)])
+def test_numbers_of_any_size_that_never_vary_are_told_apart(values: tuple[float, float]) -> None:
+    said, samples = Odd(23, lambda bad, random: values[bad]).search()
+    assert isinstance(said.conclusion, Found)
+    assert said.conclusion.sha == "23"
+    assert len(samples) < 30
+
+
+def test_one_run_in_fifteen_that_is_five_times_slower_names_no_innocent() -> None:
+    def of(bad: bool, random: np.random.Generator) -> float:
+        return (110 if bad else 100) * (1 + 0.02 * random.normal()) * (5 if random.random() < 1 / 15 else 1)
+
+    said = [Odd(place, of, seed).search()[0].conclusion for seed, place in enumerate((3, 17, 23, 31, 38, 9))]
+    named = [
+        (one.sha, place) for one, place in zip(said, (3, 17, 23, 31, 38, 9), strict=True) if isinstance(one, Found)
+    ]
+    assert len(named) >= 5 and all(sha == str(place) for sha, place in named)
+
+
+def test_coarse_numbers_name_no_innocent() -> None:
+    def of(bad: bool, random: np.random.Generator) -> float:
+        return 5 * round((106 if bad else 100) / 5 + 2 * random.normal() / 5)
+
+    places = (3, 17, 23, 31, 38, 9)
+    said = [Odd(place, of, seed).search()[0].conclusion for seed, place in enumerate(places)]
+    named = [(one.sha, place) for one, place in zip(said, places, strict=True) if isinstance(one, Found)]
+    assert len(named) >= 5 and all(sha == str(place) for sha, place in named)

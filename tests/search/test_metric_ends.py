@@ -154,3 +154,16 @@ def test_neither_the_unit_nor_the_order_of_runs_matters(good, bad, unit, random)
     assert other.effect is not None
     assert said.effect is not None
     assert other.effect.estimate == pytest.approx(said.effect.estimate, abs=1e-6)
+
+
+@pytest.mark.parametrize("value", [0.75, 0.1, 42.0, 1234.5, -3.3, 0.0])
+@pytest.mark.parametrize("question", [LOWER, HIGHER])
+def test_ends_that_print_the_very_same_number_are_alike_however_often_they_are_run(
+    value: float, question: Question
+) -> None:
+    for runs in range(4, 31):
+        for fewer in (runs, runs - 1):
+            assert compared([value] * runs, [value] * fewer, question).verdict in ("unsure", "alike")
+    assert compared([value] * 30, [value] * 30, question).verdict == "alike"
+    nearly = value * (1 + 1e-15)
+    assert compared([value] * 15, [nearly] * 15).verdict == "unsure"

@@ -19,8 +19,6 @@ from service.search.metric.table import GOOD_END, Table
 #: Runs of a commit before an answer rests on it, and where there may well be several steps: it takes more to say which
 #: is the largest.
 TWICE, OFTEN, LIKELY = 2, 3, 0.05
-#: Runs of commits that were run more than once, all with the same number each, after which a number never varies.
-STEADY = 8
 #: Two steps are of about the same size when they certainly differ by less than this share of the larger one, or when
 #: their difference is known to this share of the noise and it still cannot be told.
 ALIKE, AS_GOOD_AS = 0.4, 0.35
@@ -30,8 +28,6 @@ REACH = 1.28
 
 def unconfirmed(range_: Range, state: State, index: int, skipped: Collection[str] = ()) -> int | None:
     """The commit, or a parent of it, that was run too seldom; None when an answer may rest on them."""
-    if _never_varies(state.table):
-        return None
     parents = range_.parent_lists[index] or [GOOD_END]
     wanted = [at for at in (index, *parents) if at == GOOD_END or range_.shas[at] not in skipped]
     counts = {at: runs_of(state.table, at) for at in wanted if at in state.table.commits}
@@ -42,13 +38,6 @@ def unconfirmed(range_: Range, state: State, index: int, skipped: Collection[str
 
 def runs_of(table: Table, commit: int) -> float:
     return float(table.runs[table.commits == commit].sum())
-
-
-def _never_varies(table: Table) -> bool:
-    several = table.runs > 1
-    within = table.squares[several] - table.total[several] ** 2 / table.runs[several]
-    level = float(np.abs(table.squares).sum())
-    return float(table.runs[several].sum()) >= STEADY and bool((within <= 1e-12 * level).all())
 
 
 def undecided(range_: Range, state: State, two: Sequence[Place]) -> int | None:

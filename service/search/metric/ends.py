@@ -38,7 +38,7 @@ class _Sides:
 
     @property
     def gap(self) -> float:
-        return float(self.bad.mean() - self.good.mean())
+        return float((self.bad - self.good[0]).mean() - (self.good - self.good[0]).mean())
 
     @property
     def least(self) -> int:

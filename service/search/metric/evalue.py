@@ -14,11 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.search.graph import Floats
+from service.search.metric.scale import FLOOR
 
 #: Standard deviations of the difference that is bet on, in units of the noise.
 WIDTHS = (0.5, 1.0, 2.0, 4.0)
-#: The noise is at least about this share of the difference: numbers that never varied may do so yet.
-FLOOR = 0.1
 
 
 @dataclass(frozen=True)
@@ -31,6 +30,8 @@ class Evidence:
 
 def evidence(first: Floats, second: Floats) -> Evidence:
     """Both groups hold at least one number."""
+    # About one of them, or equal numbers would have means that differ in the last bit.
+    first, second = first - first[0], second - first[0]
     gap = float(second.mean() - first.mean())
     within = float(((first - first.mean()) ** 2).sum() + ((second - second.mean()) ** 2).sum())
     return by_sums(len(first), len(second), gap, within)

@@ -8,6 +8,8 @@ import numpy as np
 LEAST_BITS = 0.01
 #: A search gives odds instead of an answer after so many times the runs that are expected, and some.
 PATIENCE, SOME = 3.0, 40.0
+#: And after so many in any case.
+MOST = 1000.0
 
 
 def expected_runs(commits: int, gap: float, noise: float, confidence: float) -> float:
@@ -21,4 +23,4 @@ def expected_runs(commits: int, gap: float, noise: float, confidence: float) -> 
 
 
 def most_runs(commits: int, gap: float, noise: float, confidence: float) -> float:
-    return PATIENCE * expected_runs(commits, gap, noise, confidence) + SOME
+    return min(PATIENCE * expected_runs(commits, gap, noise, confidence) + SOME, MOST)

@@ -58,7 +58,7 @@ def concluded(
     """`ahead`: what further runs would tell."""
     belief = state.posterior.places
     top = int(np.argmax(belief))
-    sure = _sure(state, question)
+    sure = _sure(state, question) and _got_worse(state, steps)
     doubted = once_more(range_, state, question, steps, skipped) is not None
     if sure and not doubted and sought(question, state, steps) is None:
         return Found(_first(range_, state, top), stated(state, float(belief[top])))
@@ -79,6 +79,11 @@ def _sure(state: State, question: Question) -> bool:
     belief = state.posterior.places
     top = int(np.argmax(belief))
     return stated(state, float(belief[top])) >= question.confidence and bool(state.classes.sizes[top] == 1)
+
+
+def _got_worse(state: State, steps: list[Place]) -> bool:
+    """Where it got better there is nothing to name; a spread that is wider may go with any level."""
+    return bool(steps) and (steps[0].size.low > 0 or _shape(state, steps) == "spread")
 
 
 def once_more(
@@ -188,6 +193,6 @@ def _shape(state: State, steps: list[Place]) -> Shape:
     if float(found.weights[found.is_ramp].sum()) > 0.5:
         return "ramp"
     noise = float(np.sqrt(found.weights @ found.noise))
-    if float(found.weights[found.ratio > 0].sum()) > 0.5 and abs(steps[0].size.estimate) < LEVEL * noise:
+    if steps and float(found.weights[found.ratio > 0].sum()) > 0.5 and abs(steps[0].size.estimate) < LEVEL * noise:
         return "spread"
     return "steps" if len(steps) > 1 else "step"

@@ -12,6 +12,10 @@ from service.search.metric.samples import Better, Interval, Question, Sample
 
 #: Runs further beyond the ends than so many standard deviations count as if they were there. Chosen by simulation.
 BEYOND = 3.0
+#: The noise is at least about this share of the difference of the ends: numbers that never varied may do so yet.
+FLOOR = 0.1
+#: Decimal places of scaled numbers.
+ROUNDED = 12
 #: Deviations from an end's median that are needed to know how far off a run is.
 ENOUGH = 8
 #: Of a standard deviation to the median of absolute deviations, for a normal law.
@@ -20,10 +24,12 @@ OF_MEDIAN = 1.4826
 
 @dataclass(frozen=True)
 class Scale:
-    """`log`: effects are ratios."""
+    """`log`: effects are ratios. `unit`: what numbers are divided by where they are not, so that no square of one is
+    beyond what a float holds."""
 
     log: bool
     better: Better
+    unit: float = 1.0
 
     @classmethod
     def of(cls, values: Floats, better: Better) -> Scale:
@@ -31,19 +37,23 @@ class Scale:
         if not np.isfinite(values).all():
             wrong = values[~np.isfinite(values)]
             raise ValueError(f"a metric is no finite number: {', '.join(f'{value:g}' for value in wrong[:5])}")
-        return cls(bool((values > 0).all()), better)
+        largest = float(np.abs(values).max(initial=0.0))
+        unit = float(2.0 ** (np.frexp(largest)[1] - 1)) if largest > 0 else 1.0
+        return cls(True, better) if (values > 0).all() else cls(False, better, unit)
 
     @property
     def sign(self) -> float:
         return -1.0 if self.better == "higher" else 1.0
 
     def into(self, values: Floats) -> Floats:
-        found: Floats = self.sign * (np.log(values) if self.log else np.asarray(values, dtype=float))
-        return found
+        """What differs by less than a part in a million millions is the same: it is nothing but rounding."""
+        found = np.log(values) if self.log else np.asarray(values, dtype=float) / self.unit
+        snapped: Floats = self.sign * np.round(found, ROUNDED)
+        return snapped
 
     def level(self, scaled: float) -> float:
         """Back in the metric's unit."""
-        return float(np.exp(np.clip(self.sign * scaled, -700, 700))) if self.log else self.sign * scaled
+        return float(np.exp(np.clip(self.sign * scaled, -700, 700))) if self.log else self.sign * scaled * self.unit
 
     def levels(self, scaled: Interval) -> Interval:
         ends = sorted((self.level(scaled.low), self.level(scaled.high)))
@@ -64,7 +74,7 @@ class Scale:
         level = self.level(good)
         changed = level + self.sign * (effect * abs(level) if relative else effect)
         if not self.log:
-            return self.sign * (changed - level)
+            return self.sign * (changed - level) / self.unit
         return self.sign * float(np.log(changed / level)) if changed > 0 else float("inf")
 
 
@@ -105,14 +115,15 @@ def spread(groups: Collection[Floats]) -> float:
 
 def _clipped(samples: Sequence[Sample], values: Floats, ends: dict[tuple[str, bool], Floats]) -> Floats:
     noise = spread(list(ends.values()))
-    if noise == 0.0:
-        return values
     low, high = values.copy(), values.copy()
     for bench in {bench for bench, _ in ends}:
         middles = [float(np.median(found)) for (of, _), found in ends.items() if of == bench]
         if len(middles) < 2:
             continue
-        mine = np.array([one.bench == bench for one in samples])
-        low[mine], high[mine] = min(middles) - BEYOND * noise, max(middles) + BEYOND * noise
+        # Where the ends never vary, a run far off is no less odd.
+        reach = BEYOND * max(noise, FLOOR * (max(middles) - min(middles)))
+        if reach > 0:
+            mine = np.array([one.bench == bench for one in samples])
+            low[mine], high[mine] = min(middles) - reach, max(middles) + reach
     clipped: Floats = np.clip(values, low, high)
     return clipped
