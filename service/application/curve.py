@@ -65,8 +65,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Curve:
-    """`points`: by position. `steps`: the largest first. `candidates`: the position of the bad end. `left`: the
-    positions among which the first bad commit may still be; None when one is named, or when there is none to name."""
+    """`points`: by position. `steps`: the largest first. `candidates`: how many there are; the bad end has
+    this position. `left`: the positions among which the first bad commit may still be; None when one is named, or when
+    there is none to name."""
 
     name: str
     unit: str

@@ -76,7 +76,7 @@ class CurveView(View):
     headline: str
     notes: tuple[str, ...]
     shape: Literal["step", "steps", "ramp", "spread"]
-    candidates: int = Field(description="The position of the bad end.")
+    candidates: int = Field(description="How many there are; the bad end has this `position`.")
     left: tuple[int, int] | None = Field(description="Positions where the first bad commit may still be; null: named.")
     points: tuple[PointView, ...] = Field(description="By position.")
     good: SideView
