@@ -9,7 +9,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from service.application.flow import Flow
 from service.application.queries import LogStream
 from service.domain.lifecycle import BisectionState
 from service.doors import paths
@@ -18,13 +17,9 @@ from service.doors.api.bodies import submission
 from service.doors.api.document import parse
 from service.doors.api.openapi import request_body
 from service.doors.api.problems import responses
+from service.doors.parameters import BISECTION, FlowOf
 
 router = APIRouter(prefix=paths.API)
-
-
-async def _flow(request: Request) -> Flow:
-    flow: Flow = request.app.state.flow
-    return flow
 
 
 async def _sent(request: Request) -> tuple[bytes, str]:
@@ -33,8 +28,7 @@ async def _sent(request: Request) -> tuple[bytes, str]:
     return await request.body(), media_type
 
 
-FlowOf = Annotated[Flow, Depends(_flow)]
-BisectionId = Annotated[str, Path(pattern=r"^[0-9A-Za-z_-]{1,64}$", description="Id of a bisection.")]
+BisectionId = Annotated[str, Path(pattern=BISECTION, description="Id of a bisection.")]
 ProbeId = Annotated[str, Path(pattern=r"^[0-9A-Za-z_-]{1,64}\.[0-9]{1,9}$", description="Id of a probe.")]
 BuildKey = Annotated[str, Path(pattern=r"^[0-9A-Za-z_-]{1,128}$", description="Key of a build.")]
 NodeName = Annotated[str, Path(pattern=r"^[^\x00-\x1f/]{1,253}$", description="Name of a node.")]

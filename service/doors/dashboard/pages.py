@@ -8,13 +8,12 @@ from functools import cache
 from pathlib import Path as File
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Request
+from fastapi import APIRouter, Path
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from service.application.curve import Curve, Point
-from service.application.flow import Flow
 from service.application.report import Report
 from service.domain import amounts
 from service.domain.bisection import Problem
@@ -22,6 +21,7 @@ from service.domain.lifecycle import LIVE_BISECTIONS
 from service.doors import charts, paths
 from service.doors.charts.words import clean, description, short
 from service.doors.hiding import without_password
+from service.doors.parameters import BISECTION, FlowOf
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
@@ -49,15 +49,8 @@ POLICY = "; ".join(
 )
 
 
-async def _flow(request: Request) -> Flow:
-    flow: Flow = request.app.state.flow
-    return flow
-
-
 @router.get("/bisections/{id}")
-def bisection(
-    id: Annotated[str, Path(pattern=r"^[0-9A-Za-z_-]{1,64}$")], flow: Annotated[Flow, Depends(_flow)]
-) -> HTMLResponse:
+def bisection(id: Annotated[str, Path(pattern=BISECTION)], flow: FlowOf) -> HTMLResponse:
     report = flow.report(id)
     curve = flow.curve(id) if report.bisection.request.metric is not None else None
     return HTMLResponse(_written(report, curve), headers={"Content-Security-Policy": POLICY})
