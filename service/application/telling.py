@@ -71,12 +71,14 @@ def ends_drift(numbers: Numbers) -> Problem:
 def end_lost(end: Probe, numbers: Numbers) -> Problem:
     """An end that was measured, and fails now."""
     times = sum(run.sha == end.sha for run in numbers.runs)
-    why = end.faults[-1].message if end.faults and end.outcome is None else end.reason
+    fault = end.faults[-1] if end.faults and end.outcome is None else None
+    why = fault.message if fault is not None else end.reason
     detail = (
         f"the {numbers.end(end.sha)} end {short(end.sha)} was measured {times} times before, and now it cannot be: "
         f"{why}.\n{last_lines(end)}"
     )
-    advice = f"see what changed on {end.node or 'the node'}, and submit again; wheels that were built are kept"
+    told = fault.advice if fault is not None and fault.advice else f"see what changed on {end.node or 'the node'}"
+    advice = f"{told}; then submit again: wheels that were built are kept"
     return Problem("lost-end", "An end cannot be measured any more", detail, end.sha, "", advice)
 
 
