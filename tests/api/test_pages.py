@@ -8,8 +8,10 @@ import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx
+import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.domain.bisection import Problem, Purpose
@@ -81,7 +83,16 @@ def test_a_page_without_a_metric_has_no_picture_and_one_that_was_refused_says_wh
     answer = http.get(f"/bisections/{id}")
     assert "both &lt;pass&gt;" in answer.text and "look again" in answer.text
     assert not [tag for tag, _ in Page(answer.text).tags if tag in ("img", "table")]
-    assert http.get("/bisections/gone").status_code == 404
+
+
+@pytest.mark.parametrize("id", ["gone", "not one", "\x00", "x" * 65, "<script>alert(1)"])
+def test_who_mistypes_an_id_is_told_so_on_a_page(http: httpx.Client, id: str) -> None:
+    answer = http.get(f"/bisections/{quote(id, safe='')}")
+    page = Page(answer.text)
+    assert (answer.status_code, answer.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "there is no bisection" in page.text and "firstbad list" in page.text
+    assert "script-src 'sha256-" in answer.headers["content-security-policy"]
+    assert [tag for tag, _ in page.tags].count("script") == 1 and "data-live" not in answer.text.partition("<main>")[0]
 
 
 def test_while_it_is_live_a_page_renews_itself_with_and_without_javascript(http: httpx.Client, flow: FakeFlow) -> None:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from functools import cache
-from pathlib import Path as File
-from typing import Annotated
+from pathlib import Path
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from service.application.curve import Curve, Point
+from service.application.flow import Flow
 from service.application.report import Report
 from service.domain import amounts
 from service.domain.bisection import Problem
+from service.domain.errors import NotFound, UserError
 from service.domain.lifecycle import LIVE_BISECTIONS
 from service.doors import charts, paths
 from service.doors.charts.words import clean, description, short
@@ -25,7 +27,7 @@ from service.doors.parameters import BISECTION, FlowOf
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
-HERE = File(__file__).parent
+HERE = Path(__file__).parent
 STYLE, SCRIPT = ((HERE / name).read_text() for name in ("page.css", "page.js"))
 #: Of a subject or a reason; what is longer is cut.
 LONGEST = 500
@@ -50,22 +52,38 @@ POLICY = "; ".join(
 
 
 @router.get("/bisections/{id}")
-def bisection(id: Annotated[str, Path(pattern=BISECTION)], flow: FlowOf) -> HTMLResponse:
+def bisection(id: str, flow: FlowOf) -> HTMLResponse:
+    """What is wrong with what was asked for is a page too."""
+    try:
+        written, status = _shown(id, flow), 200
+    except UserError as error:
+        written, status = _refused(error), error.status
+    return HTMLResponse(written, status, {"Content-Security-Policy": POLICY})
+
+
+def _shown(id: str, flow: Flow) -> str:
+    if not re.fullmatch(BISECTION, id):
+        raise NotFound(f"there is no bisection {id!r}", value=id, advice="check the id; firstbad list shows all")
     report = flow.report(id)
     curve = flow.curve(id) if report.bisection.request.metric is not None else None
-    return HTMLResponse(_written(report, curve), headers={"Content-Security-Policy": POLICY})
+    return _written(report, curve)
 
 
 @cache
-def _template() -> Template:
+def _template(name: str) -> Template:
     environment = Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined)
-    return environment.get_template("bisection.html")
+    environment.globals.update(style=Markup(STYLE), script=Markup(SCRIPT))
+    return environment.get_template(name)
+
+
+def _refused(error: UserError) -> str:
+    return _template("problem.html").render(headline=error.title, problem=_trouble(error), live=False)
 
 
 def _written(report: Report, curve: Curve | None) -> str:
     found = report.bisection
     answer = found.answer
-    return _template().render(
+    return _template("bisection.html").render(
         id=found.id,
         state=str(found.state),
         live=found.state in LIVE_BISECTIONS,
@@ -75,7 +93,7 @@ def _written(report: Report, curve: Curve | None) -> str:
         good=clean(", ".join(found.request.good), LONGEST),
         bad=clean(found.request.bad, LONGEST),
         standing=_standing(report),
-        problem=[clean(line, LONGEST) for line in _trouble(found.problem)],
+        problem=_trouble(found.problem),
         answer=report.answer,
         confidence=f"{answer.confidence:.1%}" if answer is not None and answer.confidence is not None else "",
         evidence=report.evidence,
@@ -83,16 +101,15 @@ def _written(report: Report, curve: Curve | None) -> str:
         json=paths.bisection(found.id),
         log=paths.log,
         clean=lambda text: clean(text, LONGEST),
-        style=Markup(STYLE),
-        script=Markup(SCRIPT),
     )
 
 
-def _trouble(problem: Problem | None) -> list[str]:
+def _trouble(problem: Problem | UserError | None) -> list[str]:
     """What was wrong, a line each, and what to do."""
     if problem is None:
         return []
-    return [*problem.detail.splitlines(), *([f"→ {problem.advice}"] if problem.advice else [])]
+    lines = [*problem.detail.splitlines(), *([f"→ {problem.advice}"] if problem.advice else [])]
+    return [clean(line, LONGEST) for line in lines]
 
 
 def _standing(report: Report) -> str:
