@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import inf, nan
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -169,6 +171,13 @@ def test_its_tag_changes_with_it_alone() -> None:
     assert charts.tag(stepped()) == charts.tag(stepped())
     more = replace(stepped(), notes=("2 runs were dropped",))
     assert charts.tag(more) != charts.tag(stepped())
+
+
+def test_its_tag_changes_with_what_draws_it(tmp_path: Path) -> None:
+    same, other = (shutil.copytree(charts.HERE, tmp_path / name) for name in ("same", "other"))
+    with (other / "figure.py").open("a") as figure:
+        figure.write("WIDTH = 3\n")
+    assert charts.tag(stepped(), same) == charts.tag(stepped()) != charts.tag(stepped(), other)
 
 
 def test_only_ends_that_are_measured_can_be_drawn_and_none_at_all() -> None:

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import version
+from pathlib import Path
 
 from service.application.curve import Curve
 
 #: Drawn pictures that are kept, since many look at the same bisections at a time.
 KEPT = 16
-#: To be raised when the same curve is drawn in another way.
-DRAWING = 1
+HERE = Path(__file__).parent
 _one_at_a_time = threading.Lock()
 
 
-def tag(curve: Curve) -> str:
-    """Its ETag, without drawing it."""
-    told = f"{version('firstbad')} {DRAWING} {curve!r}"
+def tag(curve: Curve, sources: Path = HERE) -> str:
+    """Its ETag, without drawing it; another one when the same curve is drawn in another way."""
+    told = f"{_drawing(sources)} {curve!r}"
     return f'"{hashlib.sha256(told.encode(errors="surrogatepass")).hexdigest()[:32]}"'
+
+
+@cache
+def _drawing(sources: Path) -> str:
+    """The versions and the code that pictures come from."""
+    code = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(sources.glob("*.py"))))
+    return f"{version('firstbad')} {version('matplotlib')} {code.hexdigest()}"
 
 
 def draw(curve: Curve) -> bytes:
