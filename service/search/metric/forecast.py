@@ -7,7 +7,7 @@ import numpy as np
 #: Bits that a run tells are taken to be at least this much, or it is a search without end.
 LEAST_BITS = 0.01
 #: A search gives odds instead of an answer after so many times the runs that are expected, and some.
-PATIENCE, SOME = 3.0, 40.0
+PATIENCE, SOME = 4.0, 40.0
 #: And after so many in any case.
 MOST = 1000.0
 

@@ -24,6 +24,8 @@ from service.search.metric.words import short
 CAUTION, SEVERAL = 1.5, 8.0
 #: A run that tells less than this many bits is not worth a machine.
 WORTHLESS = 1e-4
+#: Patience is that for a step of this share of what the ends differ by, at least.
+SMALLEST = 0.4
 #: A step changes the spread alone when it is less than this share of the noise.
 LEVEL = 0.5
 TOO_NOISY = "the number varies too much to name one commit in a reasonable number of runs"
@@ -66,7 +68,7 @@ def concluded(
         return _little_by_little(range_, state)
     if not sure and not doubted and _both_known(state, question, steps):
         return _two_alike(range_, state, steps)
-    given_up = _runs(range_, state) >= most_runs(len(range_), *_signal(range_, state), question.confidence)
+    given_up = _runs(range_, state) >= most_runs(len(range_), *_signal(range_, state, steps), question.confidence)
     if given_up or (ahead.most < WORTHLESS and not doubted):
         if sure:
             return Found(_first(range_, state, top), stated(state, float(belief[top])))
@@ -173,9 +175,13 @@ def _runs(range_: Range, state: State) -> float:
     return float(cells.runs[between].sum())
 
 
-def _signal(range_: Range, state: State) -> tuple[float, float]:
-    gap, noise = gap_and_noise(state.table, len(range_) - 1)
-    return gap, float(np.sqrt(noise))
+def _signal(range_: Range, state: State, steps: list[Place]) -> tuple[float, float]:
+    """The size of what is looked for, and the noise, as they are known by now: ends that were told apart early look
+    further apart than they are."""
+    gap, _ = gap_and_noise(state.table, len(range_) - 1)
+    largest = max((place.size.estimate for place in steps), default=gap)
+    noise = float(np.sqrt(state.posterior.weights @ state.posterior.noise))
+    return min(gap, max(largest, SMALLEST * gap)), noise
 
 
 def _bad(range_: Range, state: State) -> dict[str, float]:
