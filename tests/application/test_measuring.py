@@ -106,7 +106,7 @@ def test_the_commit_is_named_with_its_size_and_how_sure_that_is(world: World) ->
     run(world, dropping(13))
     bisection = found(world, id)
     assert bisection.answer is not None and bisection.answer.shas == (world.shas[13],)
-    assert bisection.answer.confidence is not None and bisection.answer.confidence >= 0.95
+    assert bisection.answer.confidence is not None and 0.95 <= bisection.answer.confidence <= 0.999
     assert re.search(r"rate is [\d.]+ % \([\d.]+ to [\d.]+ %\) worse", bisection.answer.why)
     assert f"{len(probes(world, id))} runs of" in bisection.answer.why
     told = " ".join(world.flow.report(id).explanation)
