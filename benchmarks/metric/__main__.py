@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from benchmarks.metric import calibration, ends, speed, versus
-from benchmarks.search.table import Row, show
+from benchmarks.search.table import Row, show_all
 
 
 def main() -> int:
@@ -30,11 +29,7 @@ def main() -> int:
     }
     parser.add_argument("--only", nargs="+", choices=sorted(parts), help="some parts of the table")
     given = parser.parse_args()
-    begun, missed = time.monotonic(), 0
-    for name, rows in parts.items():
-        if not given.only or name in given.only:
-            missed += sum(row.reached is False for row in show(name, rows(given)))
-    print(f"\n{missed} targets not reached; {time.monotonic() - begun:.0f} s")
+    show_all(parts, given, given.only)
     return 0
 
 

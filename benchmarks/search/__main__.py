@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from benchmarks.search import flaky, priors, speed, versus_git, widths
-from benchmarks.search.table import Row, show
+from benchmarks.search.table import Row, show_all
 
 
 def main() -> int:
@@ -33,11 +32,7 @@ def main() -> int:
     given = parser.parse_args()
     if given.cases is not None and not list(given.cases.glob("*.json")):
         parser.error(f"--cases {given.cases}: no JSON file there")
-    begun, missed = time.monotonic(), 0
-    for name, rows in parts.items():
-        if not given.only or name in given.only:
-            missed += sum(row.reached is False for row in show(name, rows(given)))
-    print(f"\n{missed} targets not reached; {time.monotonic() - begun:.0f} s")
+    show_all(parts, given, given.only)
     return 0
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
+
+Given = TypeVar("Given")
 
 
 @dataclass(frozen=True)
@@ -26,3 +30,12 @@ def show(title: str, rows: Iterable[Row]) -> list[Row]:
         print(f"| {row.work} | {row.target} | {row.ours} | {word} | {row.reference} |", flush=True)
         shown.append(row)
     return shown
+
+
+def show_all(parts: Mapping[str, Callable[[Given], Iterable[Row]]], given: Given, only: Iterable[str] | None) -> None:
+    """The parts asked for, or all, and how many targets they miss."""
+    begun, missed = time.monotonic(), 0
+    for name, rows in parts.items():
+        if not only or name in only:
+            missed += sum(row.reached is False for row in show(name, rows(given)))
+    print(f"\n{missed} targets not reached; {time.monotonic() - begun:.0f} s")
