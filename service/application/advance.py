@@ -54,7 +54,7 @@ def _measured(tx: Transaction, bisection: Bisection, probes: Sequence[Probe], no
     numbers = numbers_of(bisection, probes)
     if numbers is None:
         return None
-    first = nodes.measured_on(tx, bisection)
+    first = nodes.first_of(probes)
     return Measured(numbers, nodes.alike(tx, bisection, first, now) if first is not None else ())
 
 

@@ -75,12 +75,18 @@ class Scope:
 def scope_of(history: History, bisection: Bisection, clues: Clues | None = None) -> Scope:
     """Reads the repository, so not within a transaction."""
     request, bad = bisection.request, bisection.bad_sha or ""
-    range_ = history.range(request.repo, bisection.good_shas, bad, first_parent=request.first_parent)
+    range_ = range_of(history, bisection)
     lead = _lead(history, request.repo, range_, clues)
     if request.recipe.build_command is None:
         return Scope(range_, lead=lead)
     shas = frozenset({*range_.shas, *bisection.good_shas, bad})
     return Scope(range_, _keys(history, bisection, shas), lead)
+
+
+def range_of(history: History, bisection: Bisection) -> Range:
+    """Once its commits are looked up."""
+    request, bad = bisection.request, bisection.bad_sha or ""
+    return history.range(request.repo, bisection.good_shas, bad, first_parent=request.first_parent)
 
 
 @lru_cache(maxsize=LEADS_KEPT)

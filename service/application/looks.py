@@ -6,6 +6,7 @@ from service.application import curve as curves
 from service.application import nodes, queries, telling
 from service.application import report as reports
 from service.application.curve import Curve
+from service.application.keys import range_of
 from service.application.ports import History, Ports
 from service.application.report import Report
 from service.application.verdicts import numbers_of
@@ -42,5 +43,4 @@ def measured_range(history: History, bisection: Bisection) -> Range | None:
     """Of a number that got worse, once its commits are looked up."""
     if bisection.request.metric is None or bisection.bad_sha is None:
         return None
-    request, goods = bisection.request, bisection.good_shas
-    return history.range(request.repo, goods, bisection.bad_sha, first_parent=request.first_parent)
+    return range_of(history, bisection)

@@ -18,8 +18,6 @@ from service.domain.lifecycle import BisectionState, ProbeState
 from service.search import Found, Searching, Suspects
 from service.search.metric import next_commit
 
-#: No model of the noise is so good that an answer is surer.
-SUREST = 0.999
 #: So many commits are thought ahead, for builders that have nothing to do.
 LOOK_AHEAD = 3
 
@@ -120,7 +118,7 @@ def _search(at: _Situation) -> Step:
     location = at.numbers.location(at.scope.range)
     match location.conclusion:
         case Found(sha=sha, confidence=confidence, candidates_left=left):
-            answer = Answer((sha,), telling.why_measured(sha, location, at.numbers), min(confidence, SUREST))
+            answer = Answer((sha,), telling.why_measured(sha, location, at.numbers), min(confidence, wording.SUREST))
             return _checked(at) or Step(BisectionState.CONFIRMING, (), at.live, answer, None, left, 0.0)
         case Suspects(shas=shas, why=why):
             answer = Answer(shas, why)

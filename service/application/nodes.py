@@ -98,7 +98,12 @@ def measured_on(tx: Transaction, bisection: Bisection) -> str | None:
     """The node that a number's further runs are compared with, that of the first one; None where none is over."""
     if bisection.request.metric is None:
         return None
-    return next((p.node for p in tx.probes(bisection.id) if p.outcome is not None and p.outcome.measurements), None)
+    return first_of(tx.probes(bisection.id))
+
+
+def first_of(probes: Sequence[Probe]) -> str | None:
+    """The node of the first run of a number that is over."""
+    return next((p.node for p in probes if p.outcome is not None and p.outcome.measurements), None)
 
 
 def waits_for_alike(tx: Transaction, bisection: Bisection, now: datetime) -> tuple[str, ...]:

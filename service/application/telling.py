@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from service.application.measure import Numbers
-from service.application.wording import last_lines, short, times
+from service.application.wording import SUREST, last_lines, short, times
 from service.domain import amounts
 from service.domain.bisection import Probe, Problem
 from service.domain.errors import BadEnds
@@ -91,7 +91,7 @@ def why_measured(sha: str, location: Location, numbers: Numbers) -> str:
 
 def _confidence(location: Location) -> str:
     sure = getattr(location.conclusion, "confidence", None)
-    return f"{min(sure, 0.999) * 100:.1f} % sure after " if sure is not None else ""
+    return f"{min(sure, SUREST) * 100:.1f} % sure after " if sure is not None else ""
 
 
 def _runs(numbers: Numbers) -> str:

@@ -11,6 +11,8 @@ from service.domain.lifecycle import BisectionState
 from service.domain.recipe import Resources
 
 LAST_LINES = 10
+#: No answer that stands on chances is said to be surer.
+SUREST = 0.999
 #: So many suspects are named in a report; its JSON has all.
 MOST_NAMED = 20
 
@@ -164,7 +166,7 @@ def why_found(sha: str, probes: Sequence[Probe], confidence: float | None = None
     if confidence is None:
         return f"bad at {short(sha)} in {times(bad)}, and good at all of its parents"
     runs = sum(probe.verdict in (Verdict.GOOD, Verdict.BAD) for probe in probes)
-    sure = f"{min(confidence, 0.999) * 100:.1f} %"
+    sure = f"{min(confidence, SUREST) * 100:.1f} %"
     return f"{sure} sure after {times(runs)} of the range; bad at {short(sha)} in {bad} of {times(len(verdicts))}"
 
 
