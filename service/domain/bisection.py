@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from service.domain.budget import Budget, Priority
 from service.domain.evidence import Fault, Log, Outcome, Verdict
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 from service.domain.metric import Measuring, Metric
@@ -90,6 +91,7 @@ class Request:
     metric: Metric | None = None
     other_metrics: tuple[Metric, ...] = ()
     measuring: Measuring = field(default_factory=Measuring)
+    budget: Budget = field(default_factory=Budget)
     notes: tuple[str, ...] = ()
 
 
@@ -160,6 +162,9 @@ class Answer:
 
 @dataclass(frozen=True)
 class Bisection:
+    """`paused_at`: since when nothing new is begun for it; None while it is not paused. `paused_s`: seconds of all
+    pauses that are over."""
+
     id: str
     state: BisectionState
     request: Request
@@ -176,6 +181,9 @@ class Bisection:
     problem: Problem | None = None
     answer: Answer | None = None
     ended_at: datetime | None = None
+    priority: Priority = Priority.NORMAL
+    paused_at: datetime | None = None
+    paused_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -184,7 +192,10 @@ class Probe:
 
     `silent_since`: when a sweep first found the lease of a running attempt missing. `target`: the one node that shall
     try it, since others failed. `own_day`: with dependencies as of its own commit, since those of the bisection did not
-    fit.
+    fit. `queue`: of the nodes that can serve it: "cpu", "gpu.<class>" or "node.<name>". `due_at`: it is not sent before;
+    `sent_at`: when this attempt was, None while it waits for its turn. `gpu_leased_s`, `gpu_used_s`: cards times
+    seconds that all its attempts held, and in which their runs were under way. `log_removed_at`: when retention took
+    its log.
     """
 
     id: str
@@ -208,6 +219,12 @@ class Probe:
     reason: str = ""
     target: str | None = None
     own_day: bool = False
+    queue: str = "cpu"
+    due_at: datetime | None = None
+    sent_at: datetime | None = None
+    gpu_leased_s: float = 0.0
+    gpu_used_s: float = 0.0
+    log_removed_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -216,7 +233,7 @@ class Build:
 
     `native_key`: the same for all wheels whose compiled files are the same. `base_key`: the build whose compiled files
     this one takes; without one it is a native build. `ahead`: nobody waits for it yet.
-    `used_at`: when somebody last asked for it.
+    `used_at`: when somebody last asked for it. `due_at`, `sent_at`, `log_removed_at`: as of a probe.
     """
 
     key: str
@@ -244,6 +261,9 @@ class Build:
     notes: tuple[str, ...] = ()
     ahead: bool = False
     used_at: datetime | None = None
+    due_at: datetime | None = None
+    sent_at: datetime | None = None
+    log_removed_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -289,7 +309,8 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Node:
-    """`out`: why it was taken out and gets no probes; empty while it is in."""
+    """`out`: why it was taken out and gets no probes; empty while it is in. `labels`: what its operator says of it;
+    `models`: those that its folder of models holds, as in "Qwen/Qwen3-0.6B"."""
 
     name: str
     slots: int
@@ -299,3 +320,5 @@ class Node:
     facts: dict[str, str] = field(default_factory=dict)
     gpus: tuple[Gpu, ...] = ()
     out: str = ""
+    labels: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()

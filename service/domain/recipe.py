@@ -27,7 +27,7 @@ class ModelCache(StrEnum):
 class Resources:
     """What a run needs. `gpu`: a regular expression, as in "H800|H100", that the GPUs' model is found by; None is any.
     What is None is not limited. `cpuset`: the CPUs that a run may use, as in "0-3,8"; `numa`: the node of memory and
-    CPUs that it is bound to."""
+    CPUs that it is bound to. `labels`, `models`: what a node must have to be given it."""
 
     gpus: int = 0
     gpu: str | None = None
@@ -37,6 +37,8 @@ class Resources:
     pids: int | None = None
     cpuset: str | None = None
     numa: int | None = None
+    labels: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

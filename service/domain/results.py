@@ -10,13 +10,16 @@ from service.domain.evidence import Fault, Log, Outcome
 
 @dataclass(frozen=True)
 class ProbeReport:
-    """Exactly one of `outcome` and `fault`."""
+    """Exactly one of `outcome` and `fault`. `gpu_leased_s`: cards times seconds that it held; `gpu_used_s`: of these,
+    while a run was under way."""
 
     probe: str
     attempt: int
     node: str
     outcome: Outcome | None = None
     fault: Fault | None = None
+    gpu_leased_s: float = 0.0
+    gpu_used_s: float = 0.0
 
 
 @dataclass(frozen=True)

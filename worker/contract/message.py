@@ -1,10 +1,13 @@
-"""What all messages are: frozen plain data, of one version."""
+"""What all messages are: frozen plain data, of one version.
+
+`trace` of an order: the W3C traceparent of the span that sent it; empty where nobody traces.
+"""
 
 from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-VERSION = 4
+VERSION = 5
 
 
 class Message(BaseModel):

@@ -152,6 +152,7 @@ class BuildOrder(Message):
     overlay_command: str | None = None
     failure: str | None = None
     project: tuple[str, ...] = ()
+    trace: str = ""
 
 
 class SurveyOrder(Message):
@@ -161,6 +162,7 @@ class SurveyOrder(Message):
     bisection: str
     attempt: int
     sandbox: Sandbox
+    trace: str = ""
 
 
 class ProbeOrder(Message):
@@ -192,3 +194,4 @@ class ProbeOrder(Message):
     secrets: tuple[str, ...] = ()
     model_cache: Literal["none", "read-only", "shared"] = "none"
     project: tuple[str, ...] = ()
+    trace: str = ""

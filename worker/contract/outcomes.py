@@ -135,7 +135,8 @@ class Started(Message):
 
 
 class ProbeResult(Message):
-    """Exactly one of `outcome` and `fault`."""
+    """Exactly one of `outcome` and `fault`. `gpu_leased_s`: cards times seconds that it held; `gpu_used_s`: of these,
+    while a run was under way."""
 
     version: int = VERSION
     probe: str
@@ -143,6 +144,8 @@ class ProbeResult(Message):
     node: str
     outcome: Outcome | None = None
     fault: Fault | None = None
+    gpu_leased_s: float = 0.0
+    gpu_used_s: float = 0.0
 
 
 class Wheel(Message):
@@ -210,7 +213,8 @@ class Held(Message):
 class NodeReport(Message):
     """Sent when a worker starts (`booted`), then as a heartbeat, and when it leaves. `roles`: the queues it reads.
 
-    `adopted`: with `booted`, the runs of its former life that went on without it.
+    `adopted`: with `booted`, the runs of its former life that went on without it. `labels`: what its operator says
+    of it. `models`: those that its folder of models holds, as in "Qwen/Qwen3-0.6B".
     """
 
     version: int = VERSION
@@ -220,4 +224,6 @@ class NodeReport(Message):
     roles: tuple[Literal["build", "run"], ...] = ("build", "run")
     facts: dict[str, str] = {}
     gpus: tuple[Gpu, ...] = ()
+    labels: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
     adopted: tuple[Held, ...] = ()

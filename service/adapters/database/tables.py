@@ -10,12 +10,19 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from service.adapters.database.types import Json, OneOf, PlainText, UtcDateTime
 from service.domain.bisection import Answer, Gpu, Origin, Problem, Purpose, Request, Setup
+from service.domain.budget import Priority
 from service.domain.evidence import Fault, Log, Outcome, Verdict
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 
 #: Grows by itself; on SQLite only a plain INTEGER key does.
 _Counter = BigInteger().with_variant(Integer(), "sqlite")
 _Bytes = Annotated[int, mapped_column(BigInteger)]
+
+
+def _waiting(table: str, column: str) -> Index:
+    """Of the few rows that wait for their turn to be sent."""
+    where = text("state = 'queued' AND sent_at IS NULL")
+    return Index(f"ix_{table}_waiting", column, sqlite_where=where, postgresql_where=where)
 
 
 class Base(DeclarativeBase):
@@ -34,6 +41,7 @@ class Base(DeclarativeBase):
         BisectionState: OneOf(BisectionState),
         ProbeState: OneOf(ProbeState),
         BuildState: OneOf(BuildState),
+        Priority: OneOf(Priority),
         Purpose: OneOf(Purpose),
         Origin: OneOf(Origin),
         Verdict: OneOf(Verdict),
@@ -71,11 +79,19 @@ class BisectionRow(Base):
     answer: Mapped[Answer | None]
     ended_at: Mapped[datetime | None]
     setup: Mapped[Setup]
+    priority: Mapped[Priority]
+    paused_at: Mapped[datetime | None]
+    paused_s: Mapped[float]
 
 
 class ProbeRow(Base):
     __tablename__ = "probes"
-    __table_args__ = (UniqueConstraint("bisection_id", "number"), Index(None, "state"), Index(None, "build_key"))
+    __table_args__ = (
+        UniqueConstraint("bisection_id", "number"),
+        Index(None, "state"),
+        Index(None, "build_key"),
+        _waiting("probes", "queue"),
+    )
 
     id: Mapped[str] = mapped_column(primary_key=True)
     bisection_id: Mapped[str] = mapped_column(ForeignKey("bisections.id"))
@@ -98,13 +114,24 @@ class ProbeRow(Base):
     reason: Mapped[str]
     target: Mapped[str | None]
     own_day: Mapped[bool]
+    queue: Mapped[str]
+    due_at: Mapped[datetime | None]
+    sent_at: Mapped[datetime | None]
+    gpu_leased_s: Mapped[float]
+    gpu_used_s: Mapped[float]
+    log_removed_at: Mapped[datetime | None]
 
 
 class BuildRow(Base):
     """`bisection_id` is the first that asked; others wait for the same row."""
 
     __tablename__ = "builds"
-    __table_args__ = (Index(None, "state"), Index(None, "native_key"), Index(None, "repo"))
+    __table_args__ = (
+        Index(None, "state"),
+        Index(None, "native_key"),
+        Index(None, "repo"),
+        _waiting("builds", "bisection_id"),
+    )
 
     key: Mapped[str] = mapped_column(primary_key=True)
     state: Mapped[BuildState]
@@ -131,6 +158,9 @@ class BuildRow(Base):
     notes: Mapped[tuple[str, ...]]
     ahead: Mapped[bool]
     used_at: Mapped[datetime | None]
+    due_at: Mapped[datetime | None]
+    sent_at: Mapped[datetime | None]
+    log_removed_at: Mapped[datetime | None]
 
 
 class EventRow(Base):
@@ -176,3 +206,5 @@ class NodeRow(Base):
     roles: Mapped[tuple[str, ...]]
     gpus: Mapped[tuple[Gpu, ...]]
     out: Mapped[str]
+    labels: Mapped[tuple[str, ...]]
+    models: Mapped[tuple[str, ...]]
