@@ -192,7 +192,7 @@ class Probe:
 
     `silent_since`: when a sweep first found the lease of a running attempt missing. `target`: the one node that shall
     try it, since others failed. `own_day`: with dependencies as of its own commit, since those of the bisection did not
-    fit. `queue`: of the nodes that can serve it: "cpu", "gpu.<class>" or "node.<name>". `due_at`: it is not sent before;
+    fit. `queue`: of the nodes that can serve it: "cpu", "gpu.<class>" or "node.<name>". `due_at`: not sent before;
     `sent_at`: when this attempt was, None while it waits for its turn. `gpu_leased_s`, `gpu_used_s`: cards times
     seconds that all its attempts held, and in which their runs were under way. `log_removed_at`: when retention took
     its log.
