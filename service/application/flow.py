@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from service.application import cancel, evict, looks, nodes, queries, record, survey, sweep, wording
+from service.application import cancel, evict, looks, nodes, pause, queries, record, survey, sweep, wording
 from service.application import follow as following
 from service.application import prepare as preparation
 from service.application.advance import ADVANCING
@@ -19,6 +19,7 @@ from service.application.submit import complete
 from service.application.verdicts import derive, taken_back
 from service.application.work import Work
 from service.domain.bisection import Bisection, Build, Event, Message, Node, Probe, Request
+from service.domain.budget import Priority
 from service.domain.errors import UserError
 from service.domain.lifecycle import BisectionState
 from service.domain.results import BuildReport, ProbeReport, SurveyReport
@@ -53,6 +54,21 @@ class Flow(Work):
         """Errors: NotFound; NotNow when it has ended otherwise."""
         with self._work() as tx:
             return cancel.bisection(tx, tx.bisection(id, lock=True), by, self.ports.clock.now())
+
+    def pause(self, id: str, by: str) -> Bisection:
+        """Nothing new is begun for it; what runs goes on to its end. Errors: NotFound; NotNow when it has ended."""
+        with self._work() as tx:
+            return pause.pause(tx, tx.bisection(id, lock=True), by, self.ports.clock.now())
+
+    def resume(self, id: str, by: str) -> Bisection:
+        """Errors: NotFound; NotNow when it has ended."""
+        with self._work() as tx:
+            return pause.resume(tx, tx.bisection(id, lock=True), by, self.ports.clock.now())
+
+    def prioritize(self, id: str, priority: Priority, by: str) -> Bisection:
+        """Errors: NotFound; NotNow when it has ended."""
+        with self._work() as tx:
+            return pause.prioritize(tx, tx.bisection(id, lock=True), priority, by, self.ports.clock.now())
 
     def bisection(self, id: str) -> Bisection:
         with self.ports.bisections.transaction() as tx:
