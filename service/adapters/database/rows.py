@@ -10,6 +10,7 @@ from sqlalchemy import RowMapping, Table
 
 from service.adapters.database import tables
 from service.domain.bisection import Bisection, Build, Event, Message, Node, Probe
+from service.domain.figures import Beat, Tally
 
 T = TypeVar("T")
 
@@ -19,6 +20,9 @@ BUILDS = cast(Table, tables.BuildRow.__table__)
 EVENTS = cast(Table, tables.EventRow.__table__)
 OUTBOX = cast(Table, tables.OutboxRow.__table__)
 NODES = cast(Table, tables.NodeRow.__table__)
+TALLIES = cast(Table, tables.TallyRow.__table__)
+COUNTED = cast(Table, tables.CountedRow.__table__)
+BEATS = cast(Table, tables.BeatRow.__table__)
 
 #: Every field of the dataclass is a column of its table.
 KEPT: Mapping[type[Any], Table] = {
@@ -28,6 +32,8 @@ KEPT: Mapping[type[Any], Table] = {
     Event: EVENTS,
     Message: OUTBOX,
     Node: NODES,
+    Tally: TALLIES,
+    Beat: BEATS,
 }
 
 

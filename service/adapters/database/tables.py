@@ -90,6 +90,7 @@ class ProbeRow(Base):
         UniqueConstraint("bisection_id", "number"),
         Index(None, "state"),
         Index(None, "build_key"),
+        Index(None, "finished_at"),
         _waiting("probes", "queue"),
     )
 
@@ -130,6 +131,7 @@ class BuildRow(Base):
         Index(None, "state"),
         Index(None, "native_key"),
         Index(None, "repo"),
+        Index(None, "finished_at"),
         _waiting("builds", "bisection_id"),
     )
 
@@ -208,3 +210,39 @@ class NodeRow(Base):
     out: Mapped[str]
     labels: Mapped[tuple[str, ...]]
     models: Mapped[tuple[str, ...]]
+
+
+class TallyRow(Base):
+    """What was counted up to the time in `counted`."""
+
+    __tablename__ = "tallies"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    label: Mapped[str] = mapped_column(primary_key=True)
+    bound: Mapped[float] = mapped_column(primary_key=True)
+    count: Mapped[_Bytes]
+    total: Mapped[float]
+
+
+class CountedRow(Base):
+    """One row, "all": what ended up to then is in the tallies."""
+
+    __tablename__ = "counted"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    until: Mapped[datetime]
+
+
+class BeatRow(Base):
+    __tablename__ = "beats"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    at: Mapped[datetime]
+    began_at: Mapped[datetime]
+    moved_at: Mapped[datetime]
+    sweep_s: Mapped[float]
+    threads: Mapped[int]
+    busy: Mapped[int]
+    preparing: Mapped[int]
+    oldest_at: Mapped[datetime | None]
+    swept_at: Mapped[datetime | None]
