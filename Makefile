@@ -7,7 +7,7 @@ COMPILER := $(if $(shell command -v cc),,.venv/compiler/cc)
 # Tests and service start hundreds of processes; each would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-gpu lint format lock bench bench-builds bench-logs bench-metric-example bench-search bench-metric setup clean
+.PHONY: demo test test-gpu lint format lock bench bench-builds bench-load bench-logs bench-metric-example bench-search bench-metric setup clean
 
 setup: $(READY)
 
@@ -60,6 +60,9 @@ bench: $(READY)
 
 bench-builds: $(READY)
 	$(BIN)/python -m benchmarks.builds $(ARGS)
+
+bench-load: $(READY)
+	$(BIN)/python -m benchmarks.load $(ARGS)
 
 bench-logs: $(READY)
 	$(BIN)/python -m benchmarks.logs $(ARGS)

@@ -27,7 +27,7 @@ def binaries() -> Path | None:
 
 
 @contextmanager
-def cluster() -> Iterator[str]:
+def cluster(durability: str = "-c fsync=off") -> Iterator[str]:
     """Yields the URL of its maintenance database; `url_of` names another one."""
     programs = binaries()
     assert programs is not None
@@ -36,7 +36,7 @@ def cluster() -> Iterator[str]:
     data = folder / "data"
     if os.geteuid() == 0:
         os.chown(folder, *_nobody())
-    options = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off -c max_connections=60"
+    options = f"-c listen_addresses='' -c unix_socket_directories={folder} {durability} -c max_connections=60"
     try:
         _run(programs / "initdb", "-D", data, "-U", "firstbad", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
         _run(programs / "pg_ctl", "-D", data, "-w", "-l", folder / "log", "-o", options, "start")
