@@ -26,7 +26,7 @@ _KEYS: Mapping[Way, frozenset[str]] = {
     (): frozenset(each.name for each in fields(Recipe)) - {"name"},
     ("deps",): frozenset(each.name for each in fields(Deps)),
     ("fixups", _EACH): frozenset(each.name for each in fields(Fixup)),
-    ("resources",): frozenset({"gpus", "gpu", "shm", "memory", "cpus", "pids", "cpuset", "numa"}),
+    ("resources",): frozenset({"gpus", "gpu", "shm", "memory", "cpus", "pids", "cpuset", "numa", "labels", "models"}),
 }
 #: Sizes are written with units.
 _SIZES = {"shm": "shm_bytes", "memory": "memory_bytes"}

@@ -41,9 +41,8 @@ class Flow(Work):
         """Errors: BadRequest, TooLarge. What needs the repository is checked later and ends as `refused`."""
         request = self.draft(submission)
         now = self.ports.clock.now()
-        bisection = Bisection(
-            self.ports.ids.new(), BisectionState.QUEUED, request, submitter, now, now, notes=request.notes
-        )
+        begun = Bisection(self.ports.ids.new(), BisectionState.QUEUED, request, submitter, now, now)
+        bisection = replace(begun, notes=request.notes, priority=request.priority)
         with self._work() as tx:
             tx.add_bisection(bisection)
             tx.add_event(bisection.id, now, "state", {"state": str(bisection.state), "by": submitter})

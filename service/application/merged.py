@@ -111,8 +111,8 @@ def _env(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _resources(form: ResourcesForm, named: Resources) -> Resources:
-    """Key by key. Without GPUs it does not matter which ones the recipe wants; a request that names CPUs in one way is
-    not held to the recipe's other way."""
+    """Key by key; labels and models join the recipe's. Without GPUs it does not matter which ones the recipe wants; a
+    request that names CPUs in one way is not held to the recipe's other way."""
     gpus = form.gpus if form.gpus is not None else named.gpus
     return Resources(
         gpus=gpus,
@@ -123,6 +123,8 @@ def _resources(form: ResourcesForm, named: Resources) -> Resources:
         pids=form.pids if form.pids is not None else named.pids,
         cpuset=checks.given(form.cpuset, named.cpuset if form.numa is None else None, "resources.cpuset"),
         numa=form.numa if form.numa is not None or form.cpuset is not None else named.numa,
+        labels=tuple(dict.fromkeys((*named.labels, *form.labels))),
+        models=tuple(dict.fromkeys((*named.models, *form.models))),
     )
 
 

@@ -68,6 +68,15 @@ class ResourcesForm:
     pids: int | None = None
     cpuset: str | None = None
     numa: int | None = None
+    labels: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class BudgetForm:
+    probes: str | float | None = None
+    wall: str | float | None = None
+    gpu_hours: str | float | None = None
 
 
 @dataclass(frozen=True)
@@ -107,4 +116,6 @@ class Submission:
     resources: ResourcesForm = field(default_factory=ResourcesForm)
     secrets: tuple[str, ...] = ()
     model_cache: str | None = None
+    priority: str | None = None
+    budget: BudgetForm = field(default_factory=BudgetForm)
     pasted: bool = True

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from service.application import checks, merged, metrics, pasted, reproduction
 from service.application.ports import Policy
-from service.application.submission import Submission
+from service.application.submission import BudgetForm, Submission
 from service.domain.bisection import FailureIn, OtherFailures, Reproduction, Request
+from service.domain.budget import Budget, Priority
 from service.domain.errors import BadRequest
 from service.domain.readers import Reader
 from service.domain.recipe import BRIDGE, NO_NETWORK, Recipe, SandboxKind
 from service.domain.servers import Server
+
+MOST_PROBES, MOST_GPU_HOURS = 1_000_000, 1_000_000.0
+_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 
 
 def complete(
@@ -53,6 +58,8 @@ def complete(
         metric=measured[0] if measured else None,
         other_metrics=measured[1:],
         measuring=metrics.measuring(submission, served=made.serve is not None),
+        priority=checks.enum(Priority, submission.priority, "priority") or Priority.NORMAL,
+        budget=_budget(submission.budget, recipe),
         notes=notes,
     )
 
@@ -117,3 +124,42 @@ def _width(submission: Submission, policy: Policy) -> int:
             advice="it is the number of probes in flight at once; with a metric, of benches that are measured on",
         )
     return width
+
+
+def _budget(form: BudgetForm, recipe: Recipe) -> Budget:
+    return Budget(
+        probes=_most_probes(form.probes) if form.probes is not None else None,
+        wall_s=checks.duration(form.wall, "budget.wall") if form.wall is not None else None,
+        gpu_s=3600.0 * _gpu_hours(form.gpu_hours, recipe) if form.gpu_hours is not None else None,
+    )
+
+
+def _most_probes(written: str | float) -> int:
+    found = _number(written)
+    if found is None or found != int(found) or not 2 <= found <= MOST_PROBES:
+        raise BadRequest(
+            f"budget.probes: {str(written)!r} is no number of probes",
+            value=str(written),
+            field="budget.probes",
+            advice=f"both ends are tried first: write a whole number from 2 to {MOST_PROBES}, like 40, or leave it out",
+        )
+    return int(found)
+
+
+def _gpu_hours(written: str | float, recipe: Recipe) -> float:
+    field, found = "budget.gpu_hours", _number(written)
+    if found is None or not 0 < found <= MOST_GPU_HOURS:
+        raise BadRequest(
+            f"{field}: {str(written)!r} is no number of hours",
+            value=str(written),
+            field=field,
+            advice="write hours of one card, more than 0, like 20 or 0.5, or leave it out",
+        )
+    if not recipe.resources.gpus:
+        what = f"{field} is given, but no GPUs are asked for"
+        raise BadRequest(what, value=str(written), field=field, advice="add resources: {gpus: 1}, or remove it")
+    return found
+
+
+def _number(written: str | float) -> float | None:
+    return float(str(written)) if _NUMBER.fullmatch(str(written).strip()) else None

@@ -9,10 +9,11 @@ from rich.text import Text
 
 from service.cli import screen
 from service.domain import threshold
+from service.domain.budget import Priority
 from service.domain.duration import spoken
 from service.domain.metric import Threshold
 from service.domain.size import told
-from service.doors.api.views import MeasuringView, MetricView, ReproductionView, RequestView, ServeView
+from service.doors.api.views import BudgetView, MeasuringView, MetricView, ReproductionView, RequestView, ServeView
 
 
 def show(out: Console, request: RequestView) -> None:
@@ -42,12 +43,29 @@ def _rows(request: RequestView) -> Iterator[tuple[str, str]]:
         yield "measured", ", ".join(_measuring(request.measuring))
     if request.control is not None:
         yield from _control(request.control)
+    yield from _turn(request)
     if request.env:
         yield "env", ", ".join(request.env)
     if request.secrets:
         yield "secrets", ", ".join(request.secrets)
     for note in request.notes:
         yield "note", note
+
+
+def _turn(request: RequestView) -> Iterator[tuple[str, str]]:
+    if request.priority is not Priority.NORMAL:
+        yield "priority", str(request.priority)
+    if limits := list(budget(request.budget)):
+        yield "budget", ", ".join(limits)
+
+
+def budget(most: BudgetView) -> Iterator[str]:
+    if most.probes is not None:
+        yield screen.count(most.probes, "probe")
+    if most.wall_s is not None:
+        yield f"{spoken(most.wall_s)} since it was submitted"
+    if most.gpu_s is not None:
+        yield f"{most.gpu_s / 3600:.4g} GPU hours"
 
 
 def _reproduction(script: str | None, serve: ServeView | None, check: str | None, of: str) -> Iterator[tuple[str, str]]:
@@ -121,6 +139,10 @@ def _sandbox(request: RequestView) -> Iterator[str]:
             yield f"on the CPUs {wanted.cpuset}"
         if wanted.numa is not None:
             yield f"on the node of memory {wanted.numa} and its CPUs"
+        if wanted.labels:
+            yield f"on a node labelled {', '.join(wanted.labels)}"
+        if wanted.models:
+            yield f"on a node that has {', '.join(wanted.models)}"
     if request.model_cache != "none":
         yield f"models {request.model_cache}"
 

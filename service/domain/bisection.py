@@ -71,7 +71,7 @@ class Request:
     `width`: probes in flight at most. `timeout_s`: of one run. `hang_is_bad`: our time-out is the failure itself.
     `flaky`: a verdict may err either way, so commits are tried again until the answer is sure enough. `control`: must
     pass where the reproduction fails, or that failure does not count. `metric`: the number that decides, instead of a
-    failure; `other_metrics` are measured beside it.
+    failure; `other_metrics` are measured beside it. `priority`: at its beginning.
     """
 
     repo: str
@@ -91,6 +91,7 @@ class Request:
     metric: Metric | None = None
     other_metrics: tuple[Metric, ...] = ()
     measuring: Measuring = field(default_factory=Measuring)
+    priority: Priority = Priority.NORMAL
     budget: Budget = field(default_factory=Budget)
     notes: tuple[str, ...] = ()
 

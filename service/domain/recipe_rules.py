@@ -25,6 +25,7 @@ MOST_GPUS, MOST_CPUS, MOST_PIDS = 64, 4096.0, 65536
 LAST_CPU, LAST_NUMA = 8191, 1023
 LONGEST_CPUSET = 200
 LONGEST_GPU = 200
+MOST_LABELS = MOST_MODELS = 20
 #: A container engine takes no less.
 LEAST_MEMORY = 6 << 20
 AS_OF = ("bad", "commit", "today")
@@ -37,6 +38,10 @@ _NETWORK = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 #: As variables that hold secrets are called; tokens are not, so that one in the place of its name is refused.
 _SECRET = re.compile(r"(?!AKIA)[A-Z][A-Z0-9_]{0,199}")
 _CPUS = re.compile(r"[0-9]{1,4}(?:-[0-9]{1,4})?")
+#: What an operator may call a node by: a comma would end it in FIRSTBAD_LABELS.
+_LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.:=/+-]{0,61}[A-Za-z0-9_.:=/+-])?")
+_MODEL_PART = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,95}"
+_MODEL = re.compile(rf"(?:{_MODEL_PART}/)?{_MODEL_PART}")
 _DIFF = re.compile(r"^(?:diff --git |--- )", re.MULTILINE)
 
 
@@ -187,8 +192,23 @@ def _resources(recipe: Recipe) -> Iterator[Flaw]:
     if wanted.memory_bytes is not None and wanted.memory_bytes < LEAST_MEMORY:
         what = f"resources.memory: {wanted.memory_bytes} bytes are too few to run in"
         yield Flaw(("resources", "memory"), what, str(wanted.memory_bytes), "write it like 64GiB, 6 MiB or more")
+    yield from _had_by_nodes(wanted)
     yield from _gpu(wanted)
     yield from _pinned(wanted)
+
+
+def _had_by_nodes(wanted: Resources) -> Iterator[Flaw]:
+    for key, names, most, form, advice in (
+        ("labels", wanted.labels, MOST_LABELS, _LABEL, "write it as in FIRSTBAD_LABELS of the nodes, like nvlink"),
+        ("models", wanted.models, MOST_MODELS, _MODEL, "write it as its address ends, like Qwen/Qwen3-0.6B"),
+    ):
+        if len(names) > most:
+            what, value = f"resources.{key} has {len(names)} names, more than {most}", str(len(names))
+            yield Flaw(("resources", key), what, value, "name those alone that a node must have")
+        for place, name in enumerate(names):
+            if not form.fullmatch(name):
+                what = f"resources.{key}: {name[:80]!r} is no name of a {key[:-1]}"
+                yield Flaw(("resources", key, place), what, name, advice)
 
 
 def _pinned(wanted: Resources) -> Iterator[Flaw]:

@@ -57,7 +57,7 @@ fixups:
     patch: |
       --- a/setup.py
       +++ b/setup.py
-resources: {gpus: 4, gpu: "H800|H100", shm: 16GiB, memory: 64GB, cpus: 7.5, pids: 8192, cpuset: '0-3,8'}
+resources: {gpus: 4, gpu: "H800|H100", shm: 16GiB, memory: 64GB, cpus: 7.5, pids: 8192, cpuset: '0-3,8', labels: [nvlink], models: [Qwen/Qwen3-8B]}
 secrets: [HF_TOKEN]
 model_cache: read-only
 """,
@@ -66,7 +66,9 @@ model_cache: read-only
     assert recipe.native_paths == ("csrc/**", "!csrc/**/*.md")
     assert recipe.deps.as_of == "2025-09-25"
     assert recipe.fixups[0] == Fixup("v0.9.1..v0.9.2", cherry_pick="1234abc")
-    assert recipe.resources == Resources(4, "H800|H100", 16 << 30, 64 * 10**9, 7.5, 8192, "0-3,8")
+    assert recipe.resources == Resources(
+        4, "H800|H100", 16 << 30, 64 * 10**9, 7.5, 8192, "0-3,8", None, ("nvlink",), ("Qwen/Qwen3-8B",)
+    )
     assert (recipe.secrets, recipe.model_cache) == (("HF_TOKEN",), ModelCache.READ_ONLY)
     assert recipe.fixups[1].patch == "--- a/setup.py\n+++ b/setup.py\n"
 
@@ -109,6 +111,8 @@ def test_a_recipe_may_say_nothing(tmp_path: Path, text: str) -> None:
         ("resources:\n  numa: 0\n  cpuset: '1'", 3, "resources has both cpuset and numa"),
         ("resources:\n  numa: 1024", 2, "resources.numa: 1024 is no node of memory"),
         ("resources:\n  shm_bytes: 1", 2, "unknown key 'shm_bytes'"),
+        ("resources:\n  labels: nvlink", 2, "resources.labels is no list"),
+        ("resources:\n  labels:\n  - good\n  - 'a,b'", 4, "'a,b' is no name of a label; write it as in FIRSTBAD_LABELS"),
         ("resources: 4", 1, "resources is no mapping"),
         ("secrets: HF_TOKEN", 1, "secrets is no list"),
         ("secrets: [A, FIRSTBAD_REDIS_URL]", 1, "a variable of firstbad's own"),

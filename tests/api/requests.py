@@ -52,7 +52,10 @@ failure_in: run
 control:
   replace: {"num_speculative_tokens 2": num_speculative_tokens 3}
 other_failures: bad
-resources: {gpus: 4, gpu: H800|H100, shm: 16GiB, memory: 68719476736, cpus: 0.5, pids: 4096}
+resources: {gpus: 4, gpu: H800|H100, shm: 16GiB, memory: 68719476736, cpus: 0.5, pids: 4096, labels: nvlink,
+  models: [Qwen/Qwen3-8B]}
+priority: high
+budget: {probes: 40, wall: 6h, gpu_hours: 20}
 secrets: [HF_TOKEN]
 model_cache: none
 pasted: no

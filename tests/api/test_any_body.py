@@ -12,15 +12,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from service.doors.api.bodies import SubmissionBody
+from service.doors.api.parts import BudgetBody, ReadyBody, ResourcesBody, ServeBody
 from tests.api.requests import MINIMAL
 
 PATH = "/api/v1/bisections"
-KEYS = sorted({*SubmissionBody.model_fields, "command", "ready", "http", "log", "within"})
+INNER = (*ServeBody.written(), *ReadyBody.written(), *BudgetBody.written(), *ResourcesBody.written())
+KEYS = sorted({*SubmissionBody.model_fields, *INNER})
 EXAMPLES = settings(
     max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 
-words = st.sampled_from(["20m", "docker", "none", "bad", "/x", "1e999"])
+words = st.sampled_from(["20m", "docker", "none", "bad", "/x", "1e999", "nan", "0"])
 texts = st.text(st.characters(), max_size=20) | words
 numbers = st.integers() | st.floats(allow_nan=False) | st.sampled_from([10**400, -(10**30), 1e308])
 leaves = st.none() | st.booleans() | numbers | texts
@@ -29,7 +31,15 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(KEYS) | texts, inner, max_size=4),
     max_leaves=12,
 )
-almost = st.dictionaries(st.sampled_from(KEYS), values, max_size=4).map(lambda changes: {**MINIMAL, **changes})
+parts = st.fixed_dictionaries(
+    {},
+    optional={
+        name: st.dictionaries(st.sampled_from(body.written()), values, max_size=3)
+        for name, body in (("budget", BudgetBody), ("resources", ResourcesBody))
+    },
+)
+changes = st.dictionaries(st.sampled_from(KEYS), values, max_size=4)
+almost = st.builds(lambda changes, inner: {**MINIMAL, **changes, **inner}, changes, parts)
 
 
 @pytest.fixture

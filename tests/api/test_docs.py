@@ -23,6 +23,7 @@ from service.doors.api import render
 from service.doors.api.bodies import SubmissionBody, submission
 from service.doors.api.document import parse
 from service.doors.api.parts import (
+    BudgetBody,
     ControlBody,
     CsvBody,
     DepsBody,
@@ -52,6 +53,7 @@ def rows(text: str) -> set[str]:
 def test_every_key_of_a_request_is_told() -> None:
     ready = {f"ready.{name}" for name in ReadyBody.model_fields}
     parts = (ServeBody, DepsBody, FixupBody, ControlBody, MetricBody, CsvBody, MeasuringBody, ResourcesBody)
+    parts = (*parts, BudgetBody)
     inner = {name for body in parts for name in body.written()}
     assert rows(REQUESTS) == {*SubmissionBody.model_fields, *inner, *ready} - {"ready"}
 

@@ -106,7 +106,7 @@ def test_both_ways_to_send_a_request_take_the_same(document: dict[str, Any]) -> 
 def test_every_part_of_a_request_says_what_it_means(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
     parts = ("ServeBody", "ReadyBody", "DepsBody", "FixupBody", "ControlBody", "MetricBody", "CsvBody", "MeasuringBody")
-    for part in (*parts, "ResourcesBody"):
+    for part in (*parts, "ResourcesBody", "BudgetBody"):
         assert all(said.get("description") for name, said in schemas[part]["properties"].items() if name != "ready")
     assert {"pattern", "json", "csv", "reader"} < set(schemas["MetricBody"]["properties"])
     assert "json_path" not in schemas["MetricBody"]["properties"]

@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
+from service.domain.budget import Budget
 from service.domain.recipe import Deps, Fixup, Resources
 from tests.api.requests import MINIMAL, YAML
 from tests.fakes.flow import FakeFlow
@@ -52,7 +53,10 @@ def test_every_key_of_a_yaml_request_arrives_as_it_was_written(http: httpx.Clien
     assert request.control is not None and request.control.serve is not None
     assert request.control.serve.command == "tinyserve serve --num_speculative_tokens 3"
     assert (request.control.check, request.other_failures) == (reproduction.check, "bad")
-    assert request.recipe.resources == Resources(4, "H800|H100", 16 << 30, 64 << 30, 0.5, 4096)
+    on = {"labels": ("nvlink",), "models": ("Qwen/Qwen3-8B",)}
+    assert request.recipe.resources == Resources(4, "H800|H100", 16 << 30, 64 << 30, 0.5, 4096, **on)
+    assert (request.priority, request.budget) == ("high", Budget(40, 6 * 3600.0, 20 * 3600.0))
+    assert flow.bisection(made["id"]).priority == "high"
     assert (request.recipe.secrets, request.recipe.model_cache) == (("HF_TOKEN",), "none")
     recipe = request.recipe
     assert (recipe.package, recipe.native_paths, recipe.overlay_command) == ("tinyserve", ("csrc/**",), "make overlay")
@@ -196,6 +200,18 @@ def test_an_unknown_key_is_named_and_the_nearest_known_one_suggested(
         ({"resources": {"cpus": 10**300}}, "resources.cpus"),
         ({"resources": {"pids": 1}}, "resources.pids"),
         ({"resources": {"cpu": 1}}, "resources.cpu"),
+        ({"resources": {"labels": ["a,b"]}}, "resources.labels.0"),
+        ({"resources": {"labels": [f"l{n}" for n in range(21)]}}, "resources.labels"),
+        ({"resources": {"models": ["Qwen/Qwen3", "../etc"]}}, "resources.models.1"),
+        ({"resources": {"models": {"Qwen": 1}}}, "resources.models"),
+        ({"priority": "urgent"}, "priority"),
+        ({"budget": 40}, "budget"),
+        ({"budget": {"probes": 1}}, "budget.probes"),
+        ({"budget": {"probes": 2.5}}, "budget.probes"),
+        ({"budget": {"probe": 40}}, "budget.probe"),
+        ({"budget": {"wall": "nan"}}, "budget.wall"),
+        ({"budget": {"wall": "-6h"}}, "budget.wall"),
+        ({"budget": {"gpu_hours": 20}}, "budget.gpu_hours"),
         ({"secrets": ["A", "A B"]}, "secrets.1"),
         ({"secrets": ["X"], "env": {"X": "1"}}, "secrets.0"),
         ({"model_cache": "shared"}, "model_cache"),
@@ -403,7 +419,10 @@ def test_all_that_was_asked_for_is_shown(http: httpx.Client) -> None:
         "pids": 4096,
         "cpuset": None,
         "numa": None,
+        "labels": ["nvlink"],
+        "models": ["Qwen/Qwen3-8B"],
     }
+    assert (shown["priority"], shown["budget"]) == ("high", {"probes": 40, "wall_s": 21600.0, "gpu_s": 72000.0})
 
 
 def test_all_that_was_asked_for_of_a_number_is_shown(http: httpx.Client) -> None:
@@ -438,3 +457,23 @@ def test_all_that_was_asked_for_of_a_number_is_shown(http: httpx.Client) -> None
     assert shown["measuring"] == {"warmup": 2, "runs": 30, "recheck": 0}
     assert shown["resources"]["cpuset"] == "3"
     assert http.post("/api/v1/requests", json=MINIMAL).json()["measuring"] is None
+
+
+@pytest.mark.parametrize("written", [0, -1, "0", "-0.5", "nan", "inf", "1e3", "many", 10**30, ""])
+@pytest.mark.parametrize("limit", ["probes", "wall", "gpu_hours"])
+def test_a_budget_that_is_none_is_refused_with_its_value_and_what_to_write(
+    http: httpx.Client, limit: str, written: object
+) -> None:
+    body = {**MINIMAL, "resources": {"gpus": 1}, "budget": {limit: written}}
+    problem = refused(http.post(PATH, json=body))
+    assert problem["field"] == f"budget.{limit}"
+    assert problem.get("value", "") == str(written)
+    assert written == "" or problem["advice"].split(" ")[0] in ("write", "both")
+
+
+@pytest.mark.parametrize("budget", [None, {}, {"probes": 2}, {"probes": "40"}, {"gpu_hours": 0.5}, {"wall": 90}])
+def test_each_limit_of_a_budget_stands_alone(http: httpx.Client, flow: FakeFlow, budget: dict[str, Any] | None) -> None:
+    made = http.post(PATH, json={**MINIMAL, "resources": {"gpus": 1}, "budget": budget}).json()
+    kept = flow.bisection(made["id"]).request.budget
+    given = {"probes": "probes", "wall": "wall_s", "gpu_hours": "gpu_s"}
+    assert {given[name] for name in budget or {}} == {name for name, most in vars(kept).items() if most is not None}

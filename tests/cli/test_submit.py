@@ -181,7 +181,9 @@ bad: main
 build: make wheel
 secrets: [HF_TOKEN]
 env: {LEVEL: quiet}
-resources: {gpus: 4, gpu: H800|H100, shm: 16GiB}
+resources: {gpus: 4, gpu: H800|H100, shm: 16GiB, labels: nvlink, models: Qwen/Qwen3-8B}
+priority: low
+budget: {probes: 40, wall: 6h, gpu_hours: 20}
 control: {replace: {"--n 2": "--n 3"}}
 failure: boom
 script: |
@@ -201,7 +203,9 @@ def test_a_dry_run_prints_what_would_be_run_and_begins_nothing(terminal: Termina
     assert told["ready"] == "when it answers /health on port 8000, within 20 min 0 s"
     assert told["control serve"] == "vllm serve m --n 3"
     assert "4 GPUs (H800|H100), 16 GiB of shared memory" in told["sandbox"]
-    assert (told["env"], told["secrets"]) == ("LEVEL", "HF_TOKEN")
+    assert told["sandbox"].endswith("on a node labelled nvlink, on a node that has Qwen/Qwen3-8B")
+    assert (told["env"], told["secrets"], told["priority"]) == ("LEVEL", "HF_TOKEN", "low")
+    assert told["budget"] == "40 probes, 6 h 0 min since it was submitted, 20 GPU hours"
     assert told["failure"] == "only what prints 'boom'; another one is a skip"
     assert [line.split("`")[1] for line in done.out.splitlines() if line.startswith("note")] == [
         "vllm serve m --n 2",

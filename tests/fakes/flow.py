@@ -19,6 +19,7 @@ from service.application.report import Report
 from service.application.submission import Submission
 from service.application.submit import complete
 from service.domain.bisection import Answer, Bisection, Build, Commit, Event, Node, Probe, Problem, Purpose, Request
+from service.domain.budget import Priority
 from service.domain.errors import NotFound, NotNow
 from service.domain.evidence import Fault, Log, Outcome, Phase, Verdict
 from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_PROBES, BisectionState, BuildState, ProbeState
@@ -69,7 +70,8 @@ class FakeFlow:
         request = self.draft(submission)
         id = f"{len(self.kept):02d}" + hashlib.sha1(str(len(self.kept)).encode()).hexdigest()[:8]
         now = datetime.now(UTC)
-        self.kept[id] = Bisection(id, BisectionState.QUEUED, request, submitter, now, now, notes=request.notes)
+        begun = Bisection(id, BisectionState.QUEUED, request, submitter, now, now)
+        self.kept[id] = replace(begun, notes=request.notes, priority=request.priority)
         made = self._note(id, "state", state="queued")
         self.then(id)
         return made
@@ -81,6 +83,25 @@ class FakeFlow:
         if found.state not in LIVE_BISECTIONS:
             raise NotNow(f"bisection {id} has ended already: {found.state}", value=id, advice=f"firstbad show {id}")
         return self.end(id, BisectionState.CANCELLED)
+
+    def pause(self, id: str, by: str) -> Bisection:
+        found = self._live(id, "paused")
+        return found if found.paused_at else self.change(id, "paused", paused_at=datetime.now(UTC))
+
+    def resume(self, id: str, by: str) -> Bisection:
+        self._live(id, "resumed")
+        return self.change(id, "resumed", paused_at=None)
+
+    def prioritize(self, id: str, priority: Priority, by: str) -> Bisection:
+        self._live(id, "given another priority")
+        return self.change(id, "priority", priority=priority)
+
+    def _live(self, id: str, done: str) -> Bisection:
+        found = self.bisection(id)
+        if found.state not in LIVE_BISECTIONS:
+            detail = f"bisection {id} cannot be {done}, it has ended: {found.state}"
+            raise NotNow(detail, value=id, advice=f"read its answer with firstbad show {id}")
+        return found
 
     def bisection(self, id: str) -> Bisection:
         if self.broken is not None:

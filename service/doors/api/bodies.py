@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
 from service.application.metrics import MOST_METRICS
 from service.application.submission import (
+    BudgetForm,
     ControlForm,
     CsvForm,
     MeasuringForm,
@@ -19,10 +20,12 @@ from service.application.submission import (
     Submission,
 )
 from service.domain.bisection import FailureIn, OtherFailures
+from service.domain.budget import Priority
 from service.domain.recipe import Fixup, ModelCache, SandboxKind
 from service.domain.recipe_rules import MOST_FIXUPS, MOST_SECRETS
 from service.doors.api.fields import Command, EnvName, Goods, Line, Measure, Patterns, Ref, Strict, Text
 from service.doors.api.parts import (
+    BudgetBody,
     ControlBody,
     DepsBody,
     FixupBody,
@@ -132,6 +135,10 @@ class SubmissionBody(Strict):
     model_cache: ModelCache | None = Field(
         None, description="How runs see the nodes' folder of models; no more than the recipe allows."
     )
+    priority: Priority | None = Field(
+        None, description="All that is high goes before what is normal, and that before what is low."
+    )
+    budget: BudgetBody | None = Field(None, description="What it may cost; without it there is no limit.")
     pasted: bool = Field(
         True,
         description="Take a pasted script apart: serve the server that it starts, check with what follows, leave out "
@@ -182,6 +189,8 @@ def submission(document: dict[str, Any]) -> Submission:
         resources=_resources(body.resources),
         secrets=tuple(body.secrets),
         model_cache=body.model_cache,
+        priority=body.priority,
+        budget=_budget(body.budget),
         pasted=body.pasted,
     )
 
@@ -247,4 +256,9 @@ def _measuring(body: MeasuringBody | None) -> MeasuringForm | None:
 def _resources(body: ResourcesBody | None) -> ResourcesForm:
     if body is None:
         return ResourcesForm()
-    return ResourcesForm(body.gpus, body.gpu, body.shm, body.memory, body.cpus, body.pids, body.cpuset, body.numa)
+    limits = (body.gpus, body.gpu, body.shm, body.memory, body.cpus, body.pids, body.cpuset, body.numa)
+    return ResourcesForm(*limits, tuple(body.labels), tuple(body.models))
+
+
+def _budget(body: BudgetBody | None) -> BudgetForm:
+    return BudgetForm(body.probes, body.wall, body.gpu_hours) if body is not None else BudgetForm()

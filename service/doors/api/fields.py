@@ -56,6 +56,12 @@ Patterns = Annotated[
     Field(max_length=MOST_PATTERNS),
     BeforeValidator(_listed, json_schema_input_type=str | list[str]),
 ]
+#: Short ones; a single one may stand alone.
+Names = Annotated[
+    list[Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True), NoNul]],
+    Field(max_length=50),
+    BeforeValidator(_listed, json_schema_input_type=str | list[str]),
+]
 AsOf = Annotated[
     str,
     StringConstraints(min_length=1, max_length=40, strip_whitespace=True),

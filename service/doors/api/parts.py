@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from service.domain.metric import Aggregate, Better
-from service.doors.api.fields import AsOf, Command, Cpus, Line, Measure, Ref, Strict, Text
+from service.doors.api.fields import AsOf, Command, Cpus, Line, Measure, Names, Ref, Strict, Text
 
 
 class ReadyBody(Strict):
@@ -152,3 +152,21 @@ class ResourcesBody(Strict):
     pids: int | None = Field(None, description="Processes and threads at once.", examples=[4096])
     cpuset: Cpus | None = Field(None, description="The CPUs that it may use, and no others.", examples=["0-3,8"])
     numa: int | None = Field(None, description="The node of memory that it is bound to, with its CPUs.", examples=[0])
+    labels: Names = Field(
+        [], description="What the operator says of a node; it gets none without them.", examples=[["nvlink"]]
+    )
+    models: Names = Field([], description="What the node's folder of models must hold.", examples=[["Qwen/Qwen3-0.6B"]])
+
+
+class BudgetBody(Strict):
+    """What it may cost: once that is spent the bisection ends with what is known so far."""
+
+    probes: Measure | None = Field(None, description="Probes that are tried, both ends included.", examples=[40])
+    wall: Measure | None = Field(
+        None,
+        description="Time since it was submitted, pauses left out: seconds, or like 90s, 20m, 6h.",
+        examples=["6h"],
+    )
+    gpu_hours: Measure | None = Field(
+        None, description="Hours of one card, summed over cards and attempts.", examples=[20, 0.5]
+    )

@@ -44,6 +44,7 @@ _MAPPINGS: Mapping[str, str] = {
     "metric.csv.where": "where: {column: value}",
     "measuring": "measuring: {runs: 50}",
     "resources": "resources: {gpus: 4}",
+    "budget": "budget: {probes: 40, wall: 6h, gpu_hours: 20}",
 }
 #: What stands there may be a secret's value, where its name was meant.
 _UNSHOWN: Mapping[str, str] = {

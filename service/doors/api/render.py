@@ -191,5 +191,7 @@ def request(asked: Request) -> views.RequestView:
         resources=views.ResourcesView.model_validate(recipe.resources),
         secrets=recipe.secrets,
         model_cache=recipe.model_cache,
+        priority=asked.priority,
+        budget=views.BudgetView.model_validate(asked.budget),
         notes=asked.notes,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from service.doors.api.views.asked import (
+    BudgetView,
     DepsView,
     FixupView,
     MeasuringView,
@@ -56,6 +57,7 @@ __all__ = [
     "BisectionLinks",
     "BisectionList",
     "BisectionView",
+    "BudgetView",
     "BuildList",
     "BuildView",
     "CommitView",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import AliasChoices, Field
 
 from service.domain.bisection import FailureIn, OtherFailures
+from service.domain.budget import Priority
 from service.domain.metric import Aggregate, Better
 from service.domain.recipe import ModelCache, SandboxKind
 from service.doors.api.views.base import View
@@ -73,6 +74,16 @@ class ResourcesView(View):
     pids: int | None
     cpuset: str | None = None
     numa: int | None = None
+    labels: tuple[str, ...] = Field(default=(), description="What the node's operator must say of it.")
+    models: tuple[str, ...] = Field(default=(), description="What its folder of models must hold.")
+
+
+class BudgetView(View):
+    """Null: not limited. `gpu_s`: cards times seconds."""
+
+    probes: int | None = None
+    wall_s: float | None = None
+    gpu_s: float | None = None
 
 
 class DepsView(View):
@@ -123,4 +134,6 @@ class RequestView(View):
     resources: ResourcesView | None = None
     secrets: tuple[str, ...] = Field(default=(), description="Names alone.")
     model_cache: ModelCache = ModelCache.NONE
+    priority: Priority = Field(default=Priority.NORMAL, description="At its beginning.")
+    budget: BudgetView = BudgetView()
     notes: tuple[str, ...] = Field(default=(), description="What was done to a pasted script, and why not more.")
