@@ -11,21 +11,39 @@ branch_labels = None
 depends_on = None
 
 _TIME = sa.DateTime(timezone=True)
+_TURN: tuple[tuple[str, sa.types.TypeEngine, str | None], ...] = (
+    ("turn", sa.Text(), ""),
+    ("asked_at", _TIME, None),
+    ("held", sa.Boolean(), "false"),
+)
 #: By table: name, type, and what rows that are there get where it may not be null.
 ADDED: dict[str, tuple[tuple[str, sa.types.TypeEngine, str | None], ...]] = {
     "bisections": (("priority", sa.Text(), "normal"), ("paused_at", _TIME, None), ("paused_s", sa.Double(), "0")),
     "probes": (
         ("queue", sa.Text(), "cpu"),
+        *_TURN,
         ("due_at", _TIME, None),
         ("sent_at", _TIME, None),
         ("gpu_leased_s", sa.Double(), "0"),
         ("gpu_used_s", sa.Double(), "0"),
         ("log_removed_at", _TIME, None),
     ),
-    "builds": (("due_at", _TIME, None), ("sent_at", _TIME, None), ("log_removed_at", _TIME, None)),
+    "builds": (*_TURN, ("due_at", _TIME, None), ("sent_at", _TIME, None), ("log_removed_at", _TIME, None)),
     "nodes": (("labels", sa.JSON(), "[]"), ("models", sa.JSON(), "[]")),
 }
-WAITING = (("probes", "queue"), ("builds", "bisection_id"))
+_WAITING = sa.text("state = 'queued' AND sent_at IS NULL AND NOT held")
+_OUT = sa.text("state IN ('queued', 'running') AND sent_at IS NOT NULL")
+INDEXES = (
+    ("ix_probes_waiting", "probes", ["queue", "turn", "asked_at"], _WAITING),
+    ("ix_probes_out", "probes", ["queue", "turn"], _OUT),
+    ("ix_builds_waiting", "builds", ["turn", "asked_at"], _WAITING),
+    ("ix_builds_out", "builds", ["turn"], _OUT),
+)
+#: Of the rows that are there, as a bisection of normal priority gives it.
+_OF_BISECTION = (
+    "UPDATE {table} SET turn = '1 ' || (SELECT submitter FROM bisections WHERE id = bisection_id),"
+    " asked_at = (SELECT created_at FROM bisections WHERE id = bisection_id)"
+)
 
 
 def upgrade() -> None:
@@ -40,18 +58,18 @@ def upgrade() -> None:
             for column, _, default in columns:
                 if default is not None:
                     table.alter_column(column, server_default=None)
-    # What was queued had been sent.
-    for name in ("probes", "builds"):
-        op.execute(f"UPDATE {name} SET sent_at = queued_at WHERE state IN ('queued', 'running')")
-    where = sa.text("state = 'queued' AND sent_at IS NULL")
-    for name, column in WAITING:
-        op.create_index(f"ix_{name}_waiting", name, [column], sqlite_where=where, postgresql_where=where)
+    for table in ("probes", "builds"):
+        op.execute(_OF_BISECTION.format(table=table))
+        # What was queued had been sent.
+        op.execute(f"UPDATE {table} SET sent_at = queued_at WHERE state IN ('queued', 'running')")
+    for name, table, columns, where in INDEXES:
+        op.create_index(name, table, columns, sqlite_where=where, postgresql_where=where)
 
 
 def downgrade() -> None:
     """What waits for its turn is sent by the sweep, which finds it missing in the queue."""
-    for name, _ in WAITING:
-        op.drop_index(f"ix_{name}_waiting", name)
+    for name, table, _, _ in INDEXES:
+        op.drop_index(name, table)
     for name, columns in ADDED.items():
         with op.batch_alter_table(name) as table:
             for column, _, _ in reversed(columns):

@@ -193,7 +193,8 @@ class Probe:
 
     `silent_since`: when a sweep first found the lease of a running attempt missing. `target`: the one node that shall
     try it, since others failed. `own_day`: with dependencies as of its own commit, since those of the bisection did not
-    fit. `queue`: of the nodes that can serve it: "cpu", "gpu.<class>" or "node.<name>". `due_at`: not sent before;
+    fit. `queue`: of the nodes that can serve it: "cpu", "gpu.<class>" or "node.<name>"; see application/turns.py, which
+    makes `turn` too. `asked_at`: when its bisection was begun. `held`: that one is paused. `due_at`: not sent before;
     `sent_at`: when this attempt was, None while it waits for its turn. `gpu_leased_s`, `gpu_used_s`: cards times
     seconds that all its attempts held, and in which their runs were under way. `log_removed_at`: when retention took
     its log.
@@ -221,6 +222,9 @@ class Probe:
     target: str | None = None
     own_day: bool = False
     queue: str = "cpu"
+    turn: str = ""
+    asked_at: datetime | None = None
+    held: bool = False
     due_at: datetime | None = None
     sent_at: datetime | None = None
     gpu_leased_s: float = 0.0
@@ -234,7 +238,8 @@ class Build:
 
     `native_key`: the same for all wheels whose compiled files are the same. `base_key`: the build whose compiled files
     this one takes; without one it is a native build. `ahead`: nobody waits for it yet.
-    `used_at`: when somebody last asked for it. `due_at`, `sent_at`, `log_removed_at`: as of a probe.
+    `used_at`: when somebody last asked for it. `due_at`, `sent_at`, `log_removed_at`: as of a probe. `turn`,
+    `asked_at`: those of the first in turn of all who want it. `held`: all who want it are paused.
     """
 
     key: str
@@ -262,6 +267,9 @@ class Build:
     notes: tuple[str, ...] = ()
     ahead: bool = False
     used_at: datetime | None = None
+    turn: str = ""
+    asked_at: datetime | None = None
+    held: bool = False
     due_at: datetime | None = None
     sent_at: datetime | None = None
     log_removed_at: datetime | None = None

@@ -19,10 +19,14 @@ _Counter = BigInteger().with_variant(Integer(), "sqlite")
 _Bytes = Annotated[int, mapped_column(BigInteger)]
 
 
-def _waiting(table: str, column: str) -> Index:
-    """Of the few rows that wait for their turn to be sent."""
-    where = text("state = 'queued' AND sent_at IS NULL")
-    return Index(f"ix_{table}_waiting", column, sqlite_where=where, postgresql_where=where)
+#: What waits for its turn to be sent, and what was sent and has not ended.
+WAITING = "state = 'queued' AND sent_at IS NULL AND NOT held"
+OUT = "state IN ('queued', 'running') AND sent_at IS NOT NULL"
+
+
+def _partial(name: str, where: str, *columns: str) -> Index:
+    """Of few rows, whatever the table holds."""
+    return Index(name, *columns, sqlite_where=text(where), postgresql_where=text(where))
 
 
 class Base(DeclarativeBase):
@@ -91,7 +95,8 @@ class ProbeRow(Base):
         Index(None, "state"),
         Index(None, "build_key"),
         Index(None, "finished_at"),
-        _waiting("probes", "queue"),
+        _partial("ix_probes_waiting", WAITING, "queue", "turn", "asked_at"),
+        _partial("ix_probes_out", OUT, "queue", "turn"),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True)
@@ -116,6 +121,9 @@ class ProbeRow(Base):
     target: Mapped[str | None]
     own_day: Mapped[bool]
     queue: Mapped[str]
+    turn: Mapped[str]
+    asked_at: Mapped[datetime | None]
+    held: Mapped[bool]
     due_at: Mapped[datetime | None]
     sent_at: Mapped[datetime | None]
     gpu_leased_s: Mapped[float]
@@ -132,7 +140,8 @@ class BuildRow(Base):
         Index(None, "native_key"),
         Index(None, "repo"),
         Index(None, "finished_at"),
-        _waiting("builds", "bisection_id"),
+        _partial("ix_builds_waiting", WAITING, "turn", "asked_at"),
+        _partial("ix_builds_out", OUT, "turn"),
     )
 
     key: Mapped[str] = mapped_column(primary_key=True)
@@ -160,6 +169,9 @@ class BuildRow(Base):
     notes: Mapped[tuple[str, ...]]
     ahead: Mapped[bool]
     used_at: Mapped[datetime | None]
+    turn: Mapped[str]
+    asked_at: Mapped[datetime | None]
+    held: Mapped[bool]
     due_at: Mapped[datetime | None]
     sent_at: Mapped[datetime | None]
     log_removed_at: Mapped[datetime | None]
