@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 
 from pydantic import ValidationError
 
 from worker.errors import NodeFault
+from worker.lines import set_up
 from worker.settings import Settings, complaints
 from worker.tasks import run
 
 
 def main() -> int:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
-        return run(Settings())
+        settings = Settings()
+        set_up(settings.log_format, settings.unshown())
+        return run(settings)
     except ValidationError as error:
         sys.stderr.writelines(f"firstbad worker: {line}\n" for line in complaints(error))
         return 2

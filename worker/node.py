@@ -13,7 +13,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from worker.contract import LEASE_S, RENEW_S, cancel_key, lease_key, out_key, sent_key, taken_key
+from worker.contract import LEASE_S, RENEW_S, SERVICE_KEY, cancel_key, lease_key, out_key, sent_key, taken_key
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +70,8 @@ class Keeper(threading.Thread):
         self._lock = threading.Lock()
         self._held: dict[Key, Button] = {}
         self._over = threading.Event()
+        #: The version of the contract that the service says it has; None while it does not say.
+        self.service: object = None
 
     def take(self, key: Key, button: Button) -> bool:
         """Whether this worker is the one that does it: false for a second delivery and for what was cancelled."""
@@ -158,14 +160,19 @@ class Keeper(threading.Thread):
             with self._lock:
                 held = dict(self._held)
             try:
-                self._out(bool(self._redis.exists(out_key(self._node))))
+                self._look()
                 if held:
                     self._cancel(held)
                 if held and now >= renew:
                     self._renew(list(held))
                     renew = now + RENEW_S
-            except redis.RedisError as error:
+            except (redis.RedisError, OSError, UnicodeError) as error:
                 log.warning("redis does not answer, leases are not renewed: %s", error)
+
+    def _look(self) -> None:
+        out, service = self._redis.mget([out_key(self._node), SERVICE_KEY])
+        self._out(out is not None)
+        self.service = int(service) if isinstance(service, str) and service.isdigit() else service
 
     def _cancel(self, held: dict[Key, Button]) -> None:
         found = self._redis.mget([cancel_key(*key) for key in held])

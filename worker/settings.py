@@ -7,6 +7,7 @@ import re
 import socket
 from pathlib import Path
 from typing import Annotated, Literal, get_args
+from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -33,10 +34,16 @@ PASSED = (
 #: What git on the node needs besides, to reach repositories with the operator's own keys.
 GIT_NEEDS = ("PATH", "HOME", "USER", "SSH_AUTH_SOCK", "GIT_SSH_COMMAND", "XDG_RUNTIME_DIR")
 
+#: Of a store's keys, those that are secret.
+KEYS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: As in 8xFake-80GB.
 _CARDS = re.compile(r"(?P<count>[1-9][0-9]{0,2})x(?P<model>[A-Za-z][A-Za-z0-9_.-]*?(?P<gib>[1-9][0-9]{0,4})GB)")
 MOST_CARDS = 256
+#: As requests may write them.
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:=/+-]{0,62}")
+MOST_LABELS = 50
 _PASSWORD = re.compile(r"://[^/@\s]+@")
 #: What one of a list is called, and all there are.
 _NAMES = {"roles": ("role", get_args(Role)), "sandboxes": ("sandbox", get_args(SandboxKind))}
@@ -82,12 +89,18 @@ class Settings(BaseSettings):
     gpu_wait_s: float = Field(default=300.0, ge=0, examples=["300"])
     #: Where workers of this node agree on cards; without it a folder of this user's.
     gpu_dir: Path | None = None
+    #: What its operator says of this node, for requests that ask for it.
+    labels: Annotated[tuple[str, ...], NoDecode] = ()
+    #: How log lines are written.
+    log_format: Literal["text", "json"] = Field(default="text", examples=["text", "json"])
+    #: Where traces go, by OTLP over HTTP; nothing is traced without.
+    otlp_endpoint: str = Field(default="", pattern=r"^(https?://.+)?$", examples=["http://collector:4318"])
     #: Longest time that pulling an image may take.
     pull_timeout_s: float = Field(default=3600.0, gt=0, examples=["3600"])
     #: Longest time that git may take to bring a commit to the node.
     fetch_timeout_s: float = Field(default=900.0, gt=0, examples=["900"])
 
-    @field_validator("roles", "sandboxes", "pass_env", "visible", "hidden", "secrets", mode="before")
+    @field_validator("roles", "sandboxes", "pass_env", "visible", "hidden", "secrets", "labels", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
@@ -105,6 +118,16 @@ class Settings(BaseSettings):
                 raise ValueError(f"{name!r} is no name of a variable; write it like HF_TOKEN,GITHUB_TOKEN")
         return value
 
+    @field_validator("labels")
+    @classmethod
+    def _labels(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if not _LABEL.fullmatch(name):
+                raise ValueError(f"{name!r} is no label; write labels like nvlink,rack=7")
+        if len(value) > MOST_LABELS:
+            raise ValueError(f"{len(value)} labels are more than the {MOST_LABELS} that a node may have")
+        return tuple(dict.fromkeys(value))
+
     @field_validator("gpus")
     @classmethod
     def _countable(cls, value: str) -> str:
@@ -118,6 +141,13 @@ class Settings(BaseSettings):
     def offered_secrets(self) -> dict[str, str | None]:
         """By name; None for those that the worker was not given."""
         return {name: os.environ.get(name) for name in self.secrets}
+
+    def unshown(self) -> dict[str, str]:
+        """What no log line may show, by the variable that holds it."""
+        found = {name: value for name, value in self.offered_secrets().items() if value}
+        found |= {name: os.environ[name] for name in KEYS if os.environ.get(name)}
+        password = urlsplit(self.redis_url).password
+        return {**found, **({"FIRSTBAD_REDIS_URL": unquote(password)} if password else {})}
 
     def passed_env(self) -> dict[str, str]:
         """The variables of `pass_env` that this process has."""

@@ -9,40 +9,30 @@ import threading
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import kombu.exceptions
 import redis
 from celery import signals
 from celery.exceptions import SecurityWarning
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
+from structlog.contextvars import bound_contextvars
 
 from worker import queues
 from worker.adoption import Adopted, Unseen, adopt
 from worker.alone import alone, watch_parent
-from worker.assembly import facts_of, make_pipeline, store_fault
-from worker.contract import (
-    VERSION,
-    BuildOrder,
-    BuildResult,
-    Fault,
-    NodeReport,
-    ProbeOrder,
-    ProbeResult,
-    Queue,
-    Started,
-    SurveyOrder,
-    SurveyResult,
-    Task,
-)
+from worker.assembly import make_pipeline
+from worker.contract import BuildOrder, Fault, ProbeOrder, ProbeResult, Queue, Started, SurveyOrder, Task
 from worker.errors import NodeFault
 from worker.live import Live
 from worker.node import Keeper, Key, Pulse, connect
 from worker.outgoing import Outgoing, Unreachable
+from worker.reading import Head, failure, fault_of, head, parsed
+from worker.report import Event, Reporter
 from worker.run.job import forget_other_insides
-from worker.run.machine import hardware
 from worker.run.stop import STOPPED, Stop
 from worker.settings import Settings
+from worker.tracing import tracing
 from worker.waking import Wake
 
 log = logging.getLogger(__name__)
@@ -51,6 +41,7 @@ log = logging.getLogger(__name__)
 SHUTDOWN_S = 5.0
 #: Seconds that removing job folders may take then.
 REMOVE_S = 2.0
+Order = TypeVar("Order", BuildOrder, ProbeOrder, SurveyOrder)
 RESULTS = {"build": Task.BUILT, "probe": Task.PROBED, "survey": Task.SURVEYED}
 
 
@@ -72,63 +63,73 @@ class Worker:
         self.pulse = Pulse(self._beat)
         self.adopted: tuple[Adopted, ...] = ()
         self.unseen = Unseen(self.pipeline.site)
-        self.store_fault = store_fault(self.pipeline.site.store)
+        self.reporter = Reporter(settings, self.pipeline.site)
+        self.tracing = tracing(settings.otlp_endpoint, settings.node)
         self.app.task(name=Task.BUILD)(self.build)
         self.app.task(name=Task.PROBE)(self.probe)
         self.app.task(name=Task.SURVEY)(self.survey)
         self.app.steps["consumer"].add(self.free.step())
 
-    def probe(self, order: dict[str, Any]) -> None:
-        self._do("probe", "probe", order, ProbeOrder, self._probe, self._probe_fault)
+    def probe(self, order: object) -> None:
+        self._do("probe", order, ProbeOrder, self._probe)
 
-    def build(self, order: dict[str, Any]) -> None:
-        self._do("build", "key", order, BuildOrder, self.pipeline.build, self._build_fault)
+    def build(self, order: object) -> None:
+        self._do("build", order, BuildOrder, self.pipeline.build)
 
-    def survey(self, order: dict[str, Any]) -> None:
-        self._do("survey", "bisection", order, SurveyOrder, self.pipeline.survey, self._survey_fault)
+    def survey(self, order: object) -> None:
+        self._do("survey", order, SurveyOrder, self.pipeline.survey)
 
-    def _do(
-        self,
-        kind: str,
-        id_name: str,
-        raw: dict[str, Any],
-        model: type[BaseModel],
-        work: Callable[[Any, Stop], BaseModel | None],
-        failed: Callable[[str, int, Fault], BaseModel],
-    ) -> None:
-        id, attempt = str(raw.get(id_name)), int(raw.get("attempt", 0))
-        key, stop = (kind, id, attempt), Stop()
-        if not self.keeper.take(key, stop):
-            log.info("%s %s.%s is dropped: taken already, or cancelled", *key)
+    def _do(self, kind: str, raw: object, model: type[Order], work: Callable[[Order, Stop], BaseModel | None]) -> None:
+        found = head(kind, raw)
+        if found is None or not isinstance(raw, dict):
+            log.error("a %s order does not say whose it is, so that nobody can be answered: it is dropped", kind)
             return
+        stop = Stop()
+        with bound_contextvars(**found.bound):
+            # Of an attempt that cannot be read there is no lease: nothing but a refusal comes of it.
+            if found.attempt_known and not self.keeper.take(found.key, stop):
+                log.info("an order is dropped: taken already, or cancelled")
+                return
+            self._answer(found, stop, lambda: self._worked(found, raw, model, work, stop), raw.get("trace"))
 
-        def answer() -> BaseModel | None:
-            self._started(key)
-            return work(_parsed(raw, model), stop)
-
-        self._answer(key, stop, answer, failed)
-
-    def _answer(
+    def _worked(
         self,
-        key: Key,
+        found: Head,
+        raw: dict[str, Any],
+        model: type[Order],
+        work: Callable[[Order, Stop], BaseModel | None],
         stop: Stop,
-        work: Callable[[], BaseModel | None],
-        failed: Callable[[str, int, Fault], BaseModel],
-    ) -> None:
+    ) -> BaseModel | None:
+        """Errors: NodeFault."""
+        try:
+            order = parsed(raw, model, self.settings.node)
+        except NodeFault as fault:
+            if fault.kind == "version":
+                self.reporter.refused = raw.get("version")
+            log.warning("an order is refused: %s. %s", fault.message, fault.advice)
+            raise
+        self.reporter.refused = None
+        if not found.attempt_known:
+            raise NodeFault("order", f"the order's attempt {raw.get('attempt')!r} is no number", "")
+        self._started(found.key)
+        return work(order, stop)
+
+    def _answer(self, found: Head, stop: Stop, work: Callable[[], BaseModel | None], trace: object) -> None:
         """Works and sends what came of it. Whatever ends it without a result, the service hears of it."""
-        kind, id, attempt = key
-        with self.keeper.holding(key):
+        node = self.settings.node
+        with self.keeper.holding(found.key), self.tracing.order(found, trace if isinstance(trace, str) else "") as tell:
             if self.stopping.is_set():
                 stop.press(STOPPED)
-            fault = Fault(kind="worker", message="the worker failed", advice=f"See the log of {self.settings.node}.")
-            result: BaseModel | None = failed(id, attempt, fault)
+            fault = Fault(kind="worker", message="the worker failed", advice=f"See the log of {node}.")
+            result: BaseModel | None = failure(found, node, fault)
             try:
                 result = work()
             except NodeFault as error:
-                result = failed(id, attempt, Fault(kind=error.kind, message=error.message, advice=error.advice))
+                result = failure(found, node, fault_of(error))
             finally:
+                tell(result)
                 if result is not None:
-                    self.outgoing.deliver(RESULTS[kind], result.model_dump(mode="json"))
+                    self.outgoing.deliver(RESULTS[found.kind], result.model_dump(mode="json"))
 
     def adopt(self) -> None:
         """Takes up again what a former life of this worker left; to be called before it starts.
@@ -142,8 +143,10 @@ class Worker:
             self.free.work(partial(self._go_on, each))
 
     def _go_on(self, adopted: Adopted) -> None:
-        stop = adopted.stop
-        self._answer(adopted.key, stop, lambda: self.pipeline.resume(adopted.resumed, stop), self._probe_fault)
+        stop, order = adopted.stop, adopted.resumed.kept.order
+        found = Head("probe", order.probe, order.attempt, True, order.bisection)
+        with bound_contextvars(**found.bound):
+            self._answer(found, stop, lambda: self.pipeline.resume(adopted.resumed, stop), order.trace)
 
     def _probe(self, order: ProbeOrder, stop: Stop) -> ProbeResult | None:
         """Errors: NodeFault, for one that came although this node is taken out."""
@@ -152,41 +155,15 @@ class Worker:
             raise NodeFault("node-out", message, "Put it back in, or leave it to other nodes.")
         return self.pipeline.probe(order, stop)
 
-    def _probe_fault(self, id: str, attempt: int, fault: Fault) -> ProbeResult:
-        return ProbeResult(probe=id, attempt=attempt, node=self.settings.node, fault=fault)
-
-    def _build_fault(self, id: str, attempt: int, fault: Fault) -> BuildResult:
-        return BuildResult(key=id, attempt=attempt, node=self.settings.node, seconds=0.0, fault=fault)
-
-    def _survey_fault(self, id: str, attempt: int, fault: Fault) -> SurveyResult:
-        return SurveyResult(bisection=id, attempt=attempt, node=self.settings.node, fault=fault)
-
     def _started(self, key: Key) -> None:
         kind, id, attempt = key
         message = Started(kind=kind, id=id, attempt=attempt, node=self.settings.node)
         with contextlib.suppress(Unreachable):
             self._send(Task.STARTED, message.model_dump(mode="json"))
 
-    def report(self, event: str) -> None:
-        if self.store_fault:
-            # It may have been mended.
-            self.store_fault = store_fault(self.pipeline.site.store)
-        facts = {
-            "hardware": hardware(),
-            **self.unseen.facts(),
-            **({"store.fault": self.store_fault} if self.store_fault else {}),
-        }
-        for sandbox in self.pipeline.site.sandboxes.values():
-            facts.update({f"{sandbox.kind}.{name}": value for name, value in facts_of(sandbox).items()})
-        message = NodeReport(
-            node=self.settings.node,
-            event=event,
-            slots=self.settings.slots,
-            roles=self.settings.roles,
-            facts=facts,
-            gpus=self.pipeline.site.gpus.inventory,
-            adopted=tuple(each.held for each in self.adopted) if event == "booted" else (),
-        )
+    def report(self, event: Event) -> None:
+        held = [each.held for each in self.adopted] if event == "booted" else []
+        message = self.reporter.report(event, self.keeper.service, self.unseen.facts(), held)
         with contextlib.suppress(Unreachable):
             self._send(Task.NODE, message.model_dump(mode="json"))
 
@@ -225,6 +202,7 @@ class Worker:
         self.pulse.close()
         self.keeper.close()
         self.live.close()
+        self.tracing.close()
         self.report("left")
         self.pipeline.site.bin.wait(REMOVE_S)
         for sandbox in self.pipeline.site.sandboxes.values():
@@ -241,17 +219,6 @@ class Worker:
         last = threading.Timer(SHUTDOWN_S, os._exit, (1,))
         last.daemon = True
         last.start()
-
-
-def _parsed(raw: dict[str, Any], model: type[BaseModel]) -> Any:
-    """Errors: NodeFault, for what this worker does not understand."""
-    if raw.get("version") != VERSION:
-        message = f"the order has version {raw.get('version')!r}, this worker reads version {VERSION}"
-        raise NodeFault("version", message, "Run the service and its workers in the same version.")
-    try:
-        return model.model_validate(raw)
-    except ValidationError as error:
-        raise NodeFault("order", f"the order cannot be read: {error}"[:2000], "") from error
 
 
 def run(settings: Settings) -> int:

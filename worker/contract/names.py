@@ -77,6 +77,10 @@ def out_key(node: str) -> str:
     return f"firstbad:out:{node}"
 
 
+#: Redis key, kept alive by the control worker: the version of the contract that its orders have.
+SERVICE_KEY = "firstbad:service"
+
+
 def watched_key(kind: str, id: str, attempt: int) -> str:
     """Redis key, kept alive by the service for as long as somebody watches the log of that attempt.
 

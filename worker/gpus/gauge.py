@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from worker.contract import Gpu
 from worker.errors import NodeFault
 from worker.gpus.cards import Cards, State
+from worker.threads import Bound
 
 log = logging.getLogger(__name__)
 
@@ -29,9 +30,9 @@ class Look:
     states: tuple[State, ...]
 
 
-class Gauge(threading.Thread):
+class Gauge(Bound):
     def __init__(self, cards: Cards, gpus: tuple[Gpu, ...]) -> None:
-        super().__init__(name="gauge", daemon=True)
+        super().__init__("gauge")
         self._cards, self._gpus = cards, gpus
         self._over = threading.Event()
         self._looks: deque[Look] = deque(maxlen=KEPT)
@@ -40,7 +41,7 @@ class Gauge(threading.Thread):
         """Of what was seen between these seconds of the epoch, once it is closed."""
         return summary(tuple(self._looks), begin, end)
 
-    def run(self) -> None:
+    def work(self) -> None:
         try:
             while True:
                 self._looks.append(Look(time.time(), tuple(self._cards.state(gpu) for gpu in self._gpus)))

@@ -13,6 +13,7 @@ import psutil
 from worker.contract import Gpu
 from worker.errors import NodeFault
 from worker.gpus.cards import Cards, process
+from worker.threads import Bound
 
 log = logging.getLogger(__name__)
 
@@ -21,11 +22,11 @@ LOOK_S = 2.0
 PROC = Path("/proc")
 
 
-class Watch(threading.Thread):
+class Watch(Bound):
     """`marks`: each process of the run has one in its mounts or variables, or a parent's; others have none."""
 
     def __init__(self, cards: Cards, gpus: tuple[Gpu, ...], marks: tuple[bytes, ...]) -> None:
-        super().__init__(name="gpus", daemon=True)
+        super().__init__("gpus")
         self._cards, self._gpus, self._marks = cards, gpus, marks
         self._over = threading.Event()
         self._held: dict[tuple[int, int], str] = {}
@@ -34,7 +35,7 @@ class Watch(threading.Thread):
         """Empty when nobody was."""
         return "; ".join(list(self._held.values()))
 
-    def run(self) -> None:
+    def work(self) -> None:
         try:
             while True:
                 for gpu in self._gpus:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from worker.contract import BuildOrder, BuildResult, Fault, ProbeOrder, ProbeResult, SurveyOrder, SurveyResult
 from worker.errors import NodeFault, Stopped
 from worker.pipeline.build import build
+from worker.pipeline.meter import Meter
 from worker.pipeline.probe import probe
 from worker.pipeline.resume import Resumed
 from worker.pipeline.runs import Site
@@ -27,13 +28,13 @@ class Pipeline:
     site: Site
 
     def probe(self, order: ProbeOrder, stop: Stop) -> ProbeResult | None:
-        answer = ProbeResult(probe=order.probe, attempt=order.attempt, node=self.site.node)
-        return _answered(answer, lambda: {"outcome": probe(self.site, order, stop)})
+        answer, meter = ProbeResult(probe=order.probe, attempt=order.attempt, node=self.site.node), Meter()
+        return _metered(_answered(answer, lambda: {"outcome": probe(self.site, order, stop, meter)}), meter)
 
     def resume(self, resumed: Resumed, stop: Stop) -> ProbeResult | None:
         order = resumed.kept.order
         answer = ProbeResult(probe=order.probe, attempt=order.attempt, node=self.site.node)
-        return _answered(answer, lambda: {"outcome": resumed.finish(stop)})
+        return _metered(_answered(answer, lambda: {"outcome": resumed.finish(stop)}), resumed.meter)
 
     def build(self, order: BuildOrder, stop: Stop) -> BuildResult | None:
         began = time.monotonic()
@@ -44,6 +45,12 @@ class Pipeline:
     def survey(self, order: SurveyOrder, stop: Stop) -> SurveyResult | None:
         answer = SurveyResult(bisection=order.bisection, attempt=order.attempt, node=self.site.node)
         return _answered(answer, lambda: {"builder": survey(self.site, order, stop)})
+
+
+def _metered(answer: ProbeResult | None, meter: Meter) -> ProbeResult | None:
+    """Cards cost what they do, whatever came of the run."""
+    spent = {"gpu_leased_s": round(meter.leased_s, 3), "gpu_used_s": round(meter.used_s, 3)}
+    return answer and answer.model_copy(update=spent)
 
 
 def _answered(answer: R, work: Callable[[], dict[str, Any]]) -> R | None:

@@ -23,6 +23,7 @@ from worker.run.job import Job
 from worker.run.logs import append
 from worker.run.sandbox import Sandbox
 from worker.run.stop import Stop
+from worker.spans import part
 
 
 def build(site: Site, order: BuildOrder, stop: Stop) -> dict[str, Any]:
@@ -31,12 +32,14 @@ def build(site: Site, order: BuildOrder, stop: Stop) -> dict[str, Any]:
     with site.job(f"build-{order.key}.{order.attempt}", sandbox) as job:
         name = f"{order.key}.{order.attempt}"
         try:
-            site.sources.archive(order.source, job.inputs / "tree.tar", stop)
+            with part("fetch"):
+                site.sources.archive(order.source, job.inputs / "tree.tar", stop)
         except FixupFails as error:
             unfit = refused(site, job, error, name, began)
             return {"failure": unfit, "log": unfit.log}
         under_way = Build(site, order, job, stop)
-        ready = from_indexes(under_way) or from_base(under_way, _overlaying(under_way, sandbox, began))
+        with part("ready-made"):
+            ready = from_indexes(under_way) or from_base(under_way, _overlaying(under_way, sandbox, began))
         if ready is None:
             made = _built(site, order, job, _run(site, order, job, sandbox, began, stop), name)
         else:
@@ -90,7 +93,9 @@ def _labels(order: BuildOrder) -> dict[str, str]:
 def keep(site: Site, order: BuildOrder, wheel: Path) -> contract.Wheel:
     path = f"wheels/{order.key}/{order.attempt}/{wheel.name}"
     size = wheel.stat().st_size
-    return contract.Wheel(name=wheel.name, path=path, bytes=size, sha256=site.store.put(wheel, path))
+    with part("store"):
+        digest = site.store.put(wheel, path)
+    return contract.Wheel(name=wheel.name, path=path, bytes=size, sha256=digest)
 
 
 def _cache(site: Site, order: BuildOrder, command: str, sandbox: Sandbox) -> Path:

@@ -31,6 +31,7 @@ from worker.pipeline.runs import Run, Site, Task, execute
 from worker.run.job import Job
 from worker.run.sandbox import Sandbox
 from worker.run.stop import Stop
+from worker.spans import part
 
 ADVICE = {
     "registry": "Look at the package index and at the node's network.",
@@ -93,7 +94,10 @@ def supplied(probe: Probe, wheel: Path | None, stop: Stop) -> Iterator[Supply]:
         def prepare(folder: Path) -> None:
             _prepare(probe, wanted, needed, folder, stop)
 
-        with probe.site.environments.using(_key(probe, wanted, needed, stop), prepare, stop) as folder:
+        with contextlib.ExitStack() as stack:
+            with part("environment"):
+                key = _key(probe, wanted, needed, stop)
+                folder = stack.enter_context(probe.site.environments.using(key, prepare, stop))
             spent = Phase(name="environment", at_s=at, seconds=time.time() - probe.began - at)
             yield Supply(folder, {"resolve": False, "joined": True}, (spent,))
 

@@ -19,7 +19,8 @@ class Kept(Message):
     """`began`: seconds of the epoch, when the order, or the control, was begun. `work`: of the supply.
 
     `before`: phases that were over by then. `environment`: the key of the one it uses. `facts`: seen before the run.
-    `outcome`: of the reproduction, while the control runs. Secrets are named in the order, and nowhere else.
+    `outcome`: of the reproduction, while the control runs. `leased_at`, `run_at`: of the GPUs and of this run, seconds
+    of the epoch; `used_s`: of the GPUs before it. Secrets are named in the order, and nowhere else.
     """
 
     order: ProbeOrder
@@ -31,6 +32,9 @@ class Kept(Message):
     gpus: tuple[Gpu, ...] = ()
     facts: dict[str, str] = {}
     outcome: Outcome | None = None
+    leased_at: float = 0.0
+    run_at: float = 0.0
+    used_s: float = 0.0
 
 
 def keep(job: Job, kept: Kept) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from worker.contract import Gpu, ProbeOrder
 from worker.gpus import Gauge, Gpus, Watch, gauging, watching
+from worker.pipeline.meter import Meter
 from worker.pipeline.runs import Site
 from worker.run.job import Job
 from worker.run.stop import Stop
+from worker.spans import part
 
 
 @dataclass(frozen=True)
@@ -23,10 +26,12 @@ class Watched:
 
 @dataclass(frozen=True)
 class Lease:
-    """`gpus`: the leased ones; none for a probe that wants none."""
+    """`gpus`: the leased ones; none for a probe that wants none. `since`: seconds of the epoch, when they were."""
 
     node: Gpus
     gpus: tuple[Gpu, ...] = ()
+    since: float = 0.0
+    meter: Meter = field(default_factory=Meter)
 
     def facts(self) -> dict[str, str]:
         """Before a run: what they are, and how much of the memory of the fullest one is free."""
@@ -41,11 +46,15 @@ class Lease:
         return {**found, "driver": self.node.driver} if self.node.driver else found
 
     @contextlib.contextmanager
-    def watching(self, job: Job) -> Iterator[Watched]:
-        """During the run in `job`, whose folder is mounted in its sandbox, or else is its home."""
+    def watching(self, job: Job, since: float | None = None) -> Iterator[Watched]:
+        """During the run in `job`, whose folder is mounted in its sandbox, or else is its home.
+
+        `since`: seconds of the epoch, when a run began that is taken up again.
+        """
         marks = (f"/{job.root.parent.name}/{job.root.name}/{part}" for part in ("out", "work"))
         cards, gpus = self.node.cards, self.gpus
-        with watching(cards, gpus, tuple(mark.encode() for mark in marks)) as watch, gauging(cards, gpus) as gauge:
+        seen = watching(cards, gpus, tuple(mark.encode() for mark in marks))
+        with seen as watch, gauging(cards, gpus) as gauge, self.meter.running(since):
             yield Watched(watch, gauge)
 
     def held(self, watched: Watched) -> dict[str, str]:
@@ -55,15 +64,18 @@ class Lease:
 
 
 @contextlib.contextmanager
-def leased(site: Site, order: ProbeOrder, stop: Stop) -> Iterator[Lease]:
+def leased(site: Site, order: ProbeOrder, stop: Stop, meter: Meter) -> Iterator[Lease]:
     """Errors: NodeFault, also when this node does not have such; Stopped."""
     wanted = order.gpus if order.gpus is not None and order.gpus.count > 0 else None
-    with site.gpus.lease(wanted, stop) as gpus:
-        yield Lease(site.gpus, gpus)
+    with contextlib.ExitStack() as stack:
+        with part("gpus") if wanted is not None else contextlib.nullcontext():
+            gpus = stack.enter_context(site.gpus.lease(wanted, stop))
+        stack.enter_context(meter.leasing(len(gpus)))
+        yield Lease(site.gpus, gpus, time.time(), meter)
 
 
 @contextlib.contextmanager
-def leased_again(site: Site, gpus: tuple[Gpu, ...], stop: Stop) -> Iterator[Lease]:
+def leased_again(site: Site, gpus: tuple[Gpu, ...], since: float, stop: Stop, meter: Meter) -> Iterator[Lease]:
     """Errors: NodeFault, Stopped."""
-    with site.gpus.again(tuple(gpu.index for gpu in gpus), stop) as same:
-        yield Lease(site.gpus, same)
+    with site.gpus.again(tuple(gpu.index for gpu in gpus), stop) as same, meter.leasing(len(same), since):
+        yield Lease(site.gpus, same, since, meter)

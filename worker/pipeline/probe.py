@@ -10,14 +10,16 @@ from worker.errors import FixupFails, NodeFault
 from worker.pipeline.environment import NotInstalled, Probe, supplied
 from worker.pipeline.fixups import refused
 from worker.pipeline.leases import leased
+from worker.pipeline.meter import Meter
 from worker.pipeline.runs import Site
 from worker.pipeline.trial import Trial, tried
 from worker.run.job import Job
 from worker.run.processors import pinned
 from worker.run.stop import Stop
+from worker.spans import part
 
 
-def probe(site: Site, order: ProbeOrder, stop: Stop) -> Outcome:
+def probe(site: Site, order: ProbeOrder, stop: Stop, meter: Meter) -> Outcome:
     """Errors: NodeFault, Stopped."""
     began, sandbox = time.time(), site.sandbox(order.sandbox)
     # Before anything is done for a run that cannot have them.
@@ -33,7 +35,7 @@ def probe(site: Site, order: ProbeOrder, stop: Stop) -> Outcome:
             # GPUs come last: nobody shall wait for those that an installer holds.
             with (
                 supplied(about, job.inputs / wheel if wheel else None, stop) as supply,
-                leased(site, order, stop) as lease,
+                leased(site, order, stop, meter) as lease,
             ):
                 return tried(Trial(site, order, sandbox, began, wheel, supply, lease), job, stop)
         except NotInstalled as error:
@@ -42,6 +44,11 @@ def probe(site: Site, order: ProbeOrder, stop: Stop) -> Outcome:
 
 def _fetch(site: Site, order: ProbeOrder, job: Job, stop: Stop) -> str | None:
     """Brings the wheel into the job, or the tree when there is none; the wheel's name."""
+    with part("fetch"):
+        return _brought(site, order, job, stop)
+
+
+def _brought(site: Site, order: ProbeOrder, job: Job, stop: Stop) -> str | None:
     if order.wheel is None:
         site.sources.archive(order.source, job.inputs / "tree.tar", stop)
         return None

@@ -9,6 +9,7 @@ from worker.contract import Outcome
 from worker.pipeline.environment import Supply
 from worker.pipeline.kept import Kept
 from worker.pipeline.leases import leased_again
+from worker.pipeline.meter import Meter
 from worker.pipeline.runs import Site
 from worker.pipeline.trial import Trial, gone_on
 from worker.run.job import Job
@@ -26,6 +27,10 @@ class Resumed:
     left: Left
     holds: contextlib.ExitStack
 
+    @property
+    def meter(self) -> Meter:
+        return self.trial.lease.meter
+
     def finish(self, stop: Stop) -> Outcome:
         """Errors: NodeFault, Stopped."""
         with self.holds, self.trial.site.again(self.job):
@@ -37,7 +42,8 @@ def resumed(site: Site, job: Job, kept: Kept, left: Left, stop: Stop) -> Resumed
     site.secrets_of(kept.order)  # its control will want them
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(site.environments.again(kept.environment)) if kept.environment else None
-        lease = stack.enter_context(leased_again(site, kept.gpus, stop))
+        meter = Meter(used_s=kept.used_s)
+        lease = stack.enter_context(leased_again(site, kept.gpus, kept.leased_at, stop, meter))
         supply = Supply(folder, kept.work, kept.before)
         sandbox = site.sandbox(kept.order.sandbox)
         trial = Trial(site, kept.order, sandbox, kept.began, kept.wheel, supply, lease)

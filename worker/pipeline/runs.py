@@ -27,6 +27,7 @@ from worker.run.processors import pinned
 from worker.run.sandbox import Left, Ran, Sandbox
 from worker.run.secrets import picked
 from worker.run.stop import OVERDUE, Stop
+from worker.spans import past
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: The phases that the script or the check are.
@@ -156,6 +157,8 @@ def _over(job: Job, task: Task, ran: Ran, stop: Stop) -> Run:
         stop.check()
     # Where what ran inside failed itself, the reproduction may have written an outcome in its place.
     inside = jobs.read_outcome(job) if ran.status == 0 else None
+    for phase in inside.phases if inside is not None and not task.prepares else ():
+        past(phase.name, (inside.began if inside is not None else 0.0) + phase.at_s, phase.seconds or 0.0)
     log = assemble(job, inside.bytes if inside else None, task.order.limits.log_cap_bytes)
     overdue = stop.reason == OVERDUE
     return Run(ran, inside, log, time.time() - task.began, task.began, overdue=overdue, said=jobs.said(job))

@@ -17,6 +17,7 @@ from worker.run import machine
 from worker.run.job import Job
 from worker.run.sandbox import Left, Sandbox
 from worker.run.stop import Stop
+from worker.spans import part
 
 #: What both runs get of what was fetched.
 INPUTS = ("tree.tar",)
@@ -47,7 +48,7 @@ def tried(trial: Trial, job: Job, stop: Stop) -> Outcome:
 
 def gone_on(trial: Trial, job: Job, kept: Kept, left: Left, stop: Stop) -> Outcome:
     """`left`: what its sandbox found of it. Errors: NodeFault, Stopped."""
-    with trial.lease.watching(job) as watched:
+    with trial.lease.watching(job, kept.run_at) as watched:
         run = attach(trial.site, job, trial.sandbox, _task(trial, job, kept), left, stop)
     found = _finished(trial, job, kept, run, watched)
     if kept.outcome is not None:
@@ -58,7 +59,7 @@ def gone_on(trial: Trial, job: Job, kept: Kept, left: Left, stop: Stop) -> Outco
 def _controlled(trial: Trial, job: Job, found: Outcome, stop: Stop) -> Outcome:
     if trial.order.control is None or not failed(found):
         return found
-    with trial.site.job(f"{trial.name}.control", trial.sandbox) as second:
+    with part("control"), trial.site.job(f"{trial.name}.control", trial.sandbox) as second:
         _share(trial, job, second)
         return found.model_copy(update={"control": _begun(trial, second, found, stop)})
 
@@ -95,6 +96,9 @@ def _begun(trial: Trial, job: Job, before: Outcome | None, stop: Stop) -> Outcom
         gpus=trial.lease.gpus,
         facts={**machine.facts(), **trial.lease.facts()},
         outcome=before,
+        leased_at=trial.lease.since,
+        run_at=time.time(),
+        used_s=trial.lease.meter.used_s,
     )
     keep(job, kept)
     with trial.lease.watching(job) as watched:
