@@ -16,6 +16,7 @@ from service.adapters.git_command import GitCommand
 from service.adapters.git_errors import checked
 from service.adapters.git_mirror import FULL_SHA, Mirrors, full
 from service.adapters.git_trees import Trees
+from service.application.ports import Asked
 from service.domain.bisection import Commit
 from service.domain.errors import AmbiguousRef, BadRange, BadRequest, UnknownRef
 from service.search.graph import Range
@@ -46,8 +47,8 @@ class GitHistory:
     def check(self, repo: str) -> None:
         self._mirrors.path(repo)
 
-    def refresh(self, repo: str, *, have: Collection[str] = ()) -> None:
-        self._mirrors.refresh(repo, have)
+    def refresh(self, repo: str, *, have: Collection[str] = (), asked: Asked | None = None) -> None:
+        self._mirrors.refresh(repo, have, asked)
 
     def mirror(self, repo: str) -> str:
         """Never clones, so that it can be asked within a transaction."""

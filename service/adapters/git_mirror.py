@@ -9,12 +9,16 @@ import secrets
 import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from service.adapters import git_errors, repository_address
 from service.adapters.git_command import NETWORK_LIMIT_S, GitCommand, MirrorFailed, Output
+from service.application.ports import Asked
 
+#: As long as a time.
+_NEVER = "-" * len("2026-01-01T00:00:00.000000+00:00")
 FULL_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _BRANCHES_AND_TAGS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 #: What HEAD means in the source, a branch or not, at the last fetch. The mirror's own HEAD points here.
@@ -45,24 +49,26 @@ class Mirrors:
             self.refresh(repo)
         return path
 
-    def refresh(self, repo: str, have: Collection[str] = ()) -> None:
+    def refresh(self, repo: str, have: Collection[str] = (), asked: Asked | None = None) -> None:
         """Errors: RepositoryUnavailable, MirrorFailed; after a failed clone nothing is left."""
         path = self.path(repo)
         if have and path.is_dir() and all(FULL_SHA.fullmatch(ref.lower()) for ref in have) and self.holds(path, have):
             return
         lock = path.with_suffix(".lock")
-        begun = _turns(lock).begun
+        known = _turns(lock)
+        if path.is_dir() and _since(known, asked):
+            return
         with _locked(lock) as held:
             turns = _turns(lock)
-            if path.is_dir() and turns.done > begun:
-                return  # A fetch that began after this call has ended: what 50 wait for is done once.
+            if path.is_dir() and (turns.done > known.begun or _since(turns, asked)):
+                return  # A fetch that began after this one was asked for has ended: what 50 wait for is done once.
             try:
-                _write_turns(lock, Turns(turns.begun + 1, turns.done))
+                _write_turns(lock, replace(turns, begun=turns.begun + 1))
                 self._update(repo, path, held)
             finally:
                 if not path.is_dir():
                     lock.unlink()
-            _write_turns(lock, Turns(turns.begun + 1, turns.begun + 1))
+            _write_turns(lock, Turns(turns.begun + 1, turns.begun + 1, asked.now if asked else None))
 
     def holds(self, path: Path, shas: Collection[str]) -> bool:
         listed = self._git("cat-file", "--batch-check", mirror=path, stdin="\n".join(shas).encode())
@@ -134,10 +140,17 @@ def full(sha: str) -> str:
 
 @dataclass(frozen=True)
 class Turns:
-    """How many updates of a mirror have begun, and the number of the last that ended well."""
+    """How many updates of a mirror have begun, and the number of the last that ended well; `at`: not later than it
+    began, None where that is not known."""
 
     begun: int = 0
     done: int = 0
+    at: datetime | None = None
+
+
+def _since(turns: Turns, asked: Asked | None) -> bool:
+    """Whether the last update shows all that was there when this one was asked for."""
+    return asked is not None and turns.at is not None and turns.at >= asked.at
 
 
 @contextmanager
@@ -165,13 +178,14 @@ def _open_locked(path: Path) -> int:
 
 def _turns(lock: Path) -> Turns:
     try:
-        begun, done = lock.read_text().split()
+        begun, done, *at = lock.read_text().split()
+        return Turns(int(begun), int(done), datetime.fromisoformat(at[0]) if at and at[0] != _NEVER else None)
     except (FileNotFoundError, ValueError):
         return Turns()
-    return Turns(int(begun), int(done))
 
 
 def _write_turns(lock: Path, turns: Turns) -> None:
     """In place, and of fixed length: the file is the lock, and is read without holding it."""
     with lock.open("r+") as file:
-        file.write(f"{turns.begun:020d} {turns.done:020d}\n")
+        at = turns.at.astimezone(UTC).isoformat(timespec="microseconds") if turns.at is not None else _NEVER
+        file.write(f"{turns.begun:020d} {turns.done:020d} {at}\n")

@@ -12,6 +12,7 @@ from service.application.advance import ADVANCING
 from service.application.curve import Curve
 from service.application.keys import scope_of
 from service.application.outbox import compose
+from service.application.ports import Asked
 from service.application.queries import LogStream
 from service.application.report import Report
 from service.application.submission import Submission
@@ -178,7 +179,8 @@ class Flow(Work):
                 self._begin(id)
             return
         try:
-            prepared = preparation.prepare(self.ports.history, bisection.request)
+            asked = Asked(bisection.created_at, self.ports.clock.now())
+            prepared = preparation.prepare(self.ports.history, bisection.request, asked)
         except UserError as error:
             self._end(id, BisectionState.REFUSED, wording.problem_of(error))
         else:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
+from service.application.waiting import Waiting
 from service.domain.bisection import (
     Bisection,
     Build,
@@ -51,7 +52,7 @@ class Kept:
     needed: bool
 
 
-class Transaction(Protocol):
+class Transaction(Waiting, Protocol):
     """One database transaction: everything in it is kept, or nothing is. Rows come and go as frozen dataclasses."""
 
     def add_bisection(self, bisection: Bisection) -> None: ...
@@ -129,6 +130,14 @@ class Bisections(Protocol):
         """Why the database cannot be reached, None when it can."""
 
 
+@dataclass(frozen=True)
+class Asked:
+    """When something was asked for, and the time now, by one clock."""
+
+    at: datetime
+    now: datetime
+
+
 class History(Protocol):
     """Repositories as local mirrors. Every SHA that comes out is full."""
 
@@ -138,8 +147,9 @@ class History(Protocol):
     def check(self, repo: str) -> None:
         """Whether such a repository may be read at all, without reading it. Errors: RepositoryUnavailable."""
 
-    def refresh(self, repo: str, *, have: Collection[str] = ()) -> None:
-        """Clones the mirror, or fetches into it, unless `have` names only full SHAs and the mirror holds them all.
+    def refresh(self, repo: str, *, have: Collection[str] = (), asked: Asked | None = None) -> None:
+        """Clones the mirror, or fetches into it, unless `have` names only full SHAs and the mirror holds them all, or
+        it was brought up to date since this was `asked` for.
 
         Errors: RepositoryUnavailable (refused transport, does not exist, needs a password), and then no mirror is left.
         """

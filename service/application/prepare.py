@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC
 
 from service.application import wording
-from service.application.ports import History
+from service.application.ports import Asked, History
 from service.domain.bisection import Bisection, Commit, Request, ResolvedFixup, Setup
 from service.domain.errors import BadPaths, BadRange
 from service.domain.patterns import NO_FILES
@@ -22,10 +22,10 @@ class Prepared:
     setup: Setup = field(default_factory=Setup)
 
 
-def prepare(history: History, request: Request) -> Prepared:
+def prepare(history: History, request: Request, asked: Asked | None = None) -> Prepared:
     """Errors: every Refusal that the repository or the two ends can give."""
     repo = request.repo
-    history.refresh(repo, have=(*request.good, request.bad))
+    history.refresh(repo, have=(*request.good, request.bad), asked=asked)
     bad = history.resolve(repo, request.bad, field="bad")
     goods, notes = [], []
     for ref in request.good:

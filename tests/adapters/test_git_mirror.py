@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ import pytest
 from service.adapters.git_command import MirrorFailed, Output
 from service.adapters.git_errors import error_of
 from service.adapters.git_history import GitHistory
+from service.application.ports import Asked
 from service.domain.errors import RepositoryUnavailable, UnknownRef
 from tests.adapters import https_server
 from tests.repositories import QUIET, NewCommit, build_repository, git
@@ -382,6 +384,43 @@ def test_threads_and_processes_that_want_one_repository_at_once_clone_it_once(
     # One for the clone, and one for each of the seven that follow, did they not share.
     assert server.commands.count("ls-refs") < 1 + 7
     assert [name.rpartition(".")[2] for name in left(mirrors)] == ["git", "lock"]
+
+
+def test_what_was_asked_for_before_the_last_fetch_began_needs_no_other_one(
+    server: https_server.GitServer, mirrors: Path, history: GitHistory, source: Path
+) -> None:
+    url, now = server.url("source/.git"), datetime(2026, 1, 1, 12, tzinfo=UTC)
+    others = [GitHistory(mirrors, allow_file=False) for _ in range(2)]
+    history.refresh(url)
+    newer = add(source)
+    del server.commands[:]
+    with ThreadPoolExecutor(10) as pool:
+        asked = [Asked(now - timedelta(seconds=number), now) for number in range(50)]
+        list(pool.map(lambda one: others[one.at.second % 2].refresh(url, asked=one), asked))
+    assert server.commands.count("fetch") == 1
+    assert resolved(history, url, "main") == newer
+
+
+def test_what_is_asked_for_while_a_fetch_is_under_way_sees_what_came_since(history: GitHistory, source: Path) -> None:
+    now = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    history.refresh(str(source), asked=Asked(now, now))
+    newer = add(source)
+    history.refresh(str(source), asked=Asked(now, now + timedelta(seconds=9)))
+    with pytest.raises(UnknownRef):
+        resolved(history, source, newer[:12])
+    later = now + timedelta(microseconds=1)
+    history.refresh(str(source), asked=Asked(later, later))
+    assert resolved(history, source, "main") == newer
+
+
+def test_a_mirror_of_an_older_service_is_brought_up_to_date(history: GitHistory, source: Path, mirrors: Path) -> None:
+    now = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    history.refresh(str(source), asked=Asked(now, now))
+    (lock,) = mirrors.glob("*.lock")
+    lock.write_text(f"{1:020d} {1:020d}\n")
+    newer = add(source)
+    history.refresh(str(source), asked=Asked(now, now))
+    assert resolved(history, source, "main") == newer
 
 
 def test_a_service_killed_while_it_clones_leaves_a_lock_only_as_long_as_its_git_lives(
