@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
@@ -21,6 +21,7 @@ from service.domain.bisection import (
     Reproduction,
     ResolvedFixup,
 )
+from service.domain.figures import Beat, Figures
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 from service.domain.metric import Metric
 from service.domain.readers import Reader
@@ -117,6 +118,13 @@ class Transaction(Waiting, Protocol):
     def save_node(self, node: Node) -> None: ...
     def node(self, name: str, *, lock: bool = False) -> Node | None: ...
     def nodes(self) -> tuple[Node, ...]: ...
+    def save_beat(self, beat: Beat) -> None: ...
+    def remove_beat(self, name: str) -> None: ...
+    def beats(self) -> tuple[Beat, ...]:
+        """Newest first."""
+
+    def figures(self, now: datetime) -> Figures:
+        """What is counted of the whole service; costs what ended in the last two minutes, not what ever did."""
 
 
 class Bisections(Protocol):
@@ -127,7 +135,7 @@ class Bisections(Protocol):
         """
 
     def trouble(self) -> str | None:
-        """Why the database cannot be reached, None when it can."""
+        """Why the database cannot be used, None when it can."""
 
 
 @dataclass(frozen=True)
@@ -324,6 +332,19 @@ class Ids(Protocol):
         """A fresh id for a bisection, short enough to type."""
 
 
+class Watch(Protocol):
+    """Who looks on while things are done: log lines, measures and traces. Never an error."""
+
+    def doing(self, what: str, **about: str) -> AbstractContextManager[None]:
+        """Around a step, and all that is done and logged within is about the same. `what`: one of a few words.
+        `about`: ids by "bisection", "probe", "build", "attempt"; "topic" of a message."""
+
+
+class Unwatched:
+    def doing(self, what: str, **about: str) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
 @dataclass(frozen=True)
 class Policy:
     """What this service allows: set by its operator."""
@@ -351,3 +372,4 @@ class Ports:
     servers: tuple[Server, ...] = ()
     readers: tuple[Reader, ...] = ()
     policy: Policy = field(default_factory=lambda: Policy(frozenset(SandboxKind), SandboxKind.PROCESS))
+    watch: Watch = field(default_factory=Unwatched)

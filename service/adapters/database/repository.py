@@ -13,6 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from service.adapters.database.engine import will_pass
+from service.adapters.database.figures import SqlFigures
 from service.adapters.database.rows import BISECTIONS, BUILDS, EVENTS, NODES, OUTBOX, PROBES, changes, from_row, to_row
 from service.application.ports import Kept, Stock, StoreBusy
 from service.domain.bisection import Bisection, Build, Event, Message, Node, Origin, Probe
@@ -22,7 +23,7 @@ from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_BUILDS, BisectionStat
 T = TypeVar("T", Bisection, Probe)
 
 
-class SqlTransaction:
+class SqlTransaction(SqlFigures):
     """Lives as long as its connection's transaction. Not for more than one thread.
 
     `lock`: SELECT … FOR NO KEY UPDATE, which excludes itself, but not the check that a new event's bisection is there.
@@ -30,7 +31,7 @@ class SqlTransaction:
     """
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+        super().__init__(connection)
         self._read: dict[tuple[type, str], Any] = {}
 
     def add_bisection(self, bisection: Bisection) -> None:

@@ -1,0 +1,141 @@
+"""What is counted of the whole service. What ended is counted once and for all, and what ended since at each look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, Select, case, delete, func, literal, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from service.adapters.database.counts import Counts
+from service.adapters.database.rows import (
+    BEATS,
+    BISECTIONS,
+    BUILDS,
+    COUNTED,
+    NODES,
+    OUTBOX,
+    PROBES,
+    TALLIES,
+    from_row,
+    to_row,
+)
+from service.domain.bisection import Node
+from service.domain.figures import Beat, Figures, Standing, Tally
+from service.domain.lifecycle import LIVE_BISECTIONS, BisectionState, BuildState, ProbeState
+
+#: What ended so long ago is seen by everyone: no transaction is committed later after it read the clock.
+SETTLED = timedelta(seconds=60)
+#: Older beats are of workers that will not come back.
+FORGOTTEN = timedelta(days=1)
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+_ALL = "all"
+
+
+class SqlFigures:
+    """A part of the transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def figures(self, now: datetime) -> Figures:
+        since = self._settle(now - SETTLED)
+        counts = Counts(self._connection.dialect.name)
+        settled = tuple(from_row(Tally, row) for row in self._all(select(TALLIES)))
+        fresh = self._count((*counts.of_ended(after=since), *counts.of_live()))
+        depth, oldest = self._connection.execute(_undelivered(now)).one()
+        return Figures(
+            at=now,
+            tallies=merged((*settled, *fresh)),
+            standings=self._standings(),
+            bisections=self._bisections(),
+            paused=self._connection.execute(_paused()).scalar_one(),
+            nodes=tuple(from_row(Node, row) for row in self._all(select(NODES).order_by(NODES.c.name))),
+            undelivered=depth,
+            oldest_at=oldest,
+            beats=self.beats(),
+        )
+
+    def save_beat(self, beat: Beat) -> None:
+        added = self._upsert(BEATS).values(to_row(beat))
+        others = {column.name: added.excluded[column.name] for column in BEATS.c if column.name != "name"}
+        self._connection.execute(added.on_conflict_do_update(index_elements=["name"], set_=others))
+        self._connection.execute(delete(BEATS).where(BEATS.c.at < beat.at - FORGOTTEN))
+
+    def remove_beat(self, name: str) -> None:
+        self._connection.execute(delete(BEATS).where(BEATS.c.name == name))
+
+    def beats(self) -> tuple[Beat, ...]:
+        return tuple(from_row(Beat, row) for row in self._all(select(BEATS).order_by(BEATS.c.at.desc(), BEATS.c.name)))
+
+    def _settle(self, until: datetime) -> datetime:
+        """Adds what ended up to then to the tallies, one process at a time. The time up to which they go."""
+        first = self._upsert(COUNTED).values(name=_ALL, until=_BEGINNING)
+        self._connection.execute(first.on_conflict_do_nothing())
+        ours = select(COUNTED.c.until).where(COUNTED.c.name == _ALL).with_for_update()
+        since: datetime = self._connection.execute(ours).scalar_one()
+        if until - since < SETTLED:
+            return since
+        counts = Counts(self._connection.dialect.name)
+        for tally in merged(self._count(counts.of_ended(after=since, until=until))):
+            self._settled(tally)
+        self._connection.execute(update(COUNTED).where(COUNTED.c.name == _ALL).values(until=until))
+        return until
+
+    def _settled(self, tally: Tally) -> None:
+        added = self._upsert(TALLIES).values(to_row(tally))
+        sums = {name: TALLIES.c[name] + added.excluded[name] for name in ("count", "total")}
+        self._connection.execute(added.on_conflict_do_update(index_elements=["name", "label", "bound"], set_=sums))
+
+    def _count(self, queries: Iterable[Select[Any]]) -> tuple[Tally, ...]:
+        rows = (row for query in queries for row in self._all(query) if row["count"])
+        return tuple(Tally(**{**row, "total": row["total"] or 0.0, "label": row["label"] or ""}) for row in rows)
+
+    def _standings(self) -> tuple[Standing, ...]:
+        queue = case((PROBES.c.queue.like("node.%"), "node"), else_=PROBES.c.queue)
+        probes = _standing(PROBES, "probe", queue, ProbeState.QUEUED, ProbeState.RUNNING)
+        builds = _standing(BUILDS, "build", literal("build"), BuildState.QUEUED, BuildState.RUNNING)
+        return tuple(Standing(*row) for query in (probes, builds) for row in self._connection.execute(query))
+
+    def _bisections(self) -> dict[BisectionState, int]:
+        query = select(BISECTIONS.c.state, func.count()).group_by(BISECTIONS.c.state)
+        return {row[0]: row[1] for row in self._connection.execute(query)}
+
+    def _all(self, query: Select[Any]) -> Any:
+        return self._connection.execute(query).mappings()
+
+    def _upsert(self, table: Any) -> Any:
+        return sqlite.insert(table) if self._connection.dialect.name == "sqlite" else postgresql.insert(table)
+
+
+def merged(tallies: Iterable[Tally]) -> tuple[Tally, ...]:
+    """Each name, label and bound once."""
+    found: dict[tuple[str, str, float], Tally] = {}
+    for tally in tallies:
+        key = (tally.name, tally.label, tally.bound)
+        if (other := found.get(key)) is not None:
+            tally = Tally(*key, tally.count + other.count, tally.total + other.total)
+        found[key] = tally
+    return tuple(found[key] for key in sorted(found))
+
+
+def _standing(table: Any, kind: str, queue: Any, queued: Any, running: Any) -> Select[Any]:
+    waits = table.c.sent_at.is_(None)
+    state = case((table.c.state == running, "running"), (waits, "waiting"), else_="sent")
+    # Not by names that columns have: PostgreSQL would group by these.
+    columns = (literal(kind).label("of_kind"), queue.label("in_queue"), state.label("in_state"))
+    query: Select[Any] = select(*columns, func.count()).where(table.c.state.in_((queued, running)))
+    return query.group_by("of_kind", "in_queue", "in_state")
+
+
+def _paused() -> Select[Any]:
+    live = BISECTIONS.c.state.in_(sorted(LIVE_BISECTIONS))
+    return select(func.count()).select_from(BISECTIONS).where(live, BISECTIONS.c.paused_at.is_not(None))
+
+
+def _undelivered(now: datetime) -> Select[Any]:
+    due = (OUTBOX.c.delivered_at.is_(None), OUTBOX.c.posted_at <= now)
+    query: Select[Any] = select(func.count(), func.min(OUTBOX.c.posted_at))
+    return query.where(*due)
