@@ -183,10 +183,9 @@ class Worker:
         # It names an option that this command does not have; what orders run is not root's.
         warnings.filterwarnings("ignore", category=SecurityWarning)
         signals.worker_ready.connect(self._ready, weak=False)
-        signals.worker_shutting_down.connect(self._shutting_down, weak=False)
         self.live.start()
         self.pulse.start()
-        worker = self.app.Worker(
+        worker = queues.quiet(self.app.Worker, self._shutting_down)(
             queues=list(self.queues),
             pool=self.free.pool(),
             concurrency=self.settings.slots,
@@ -213,7 +212,7 @@ class Worker:
         self.report("booted")
         self.outgoing.flush()
 
-    def _shutting_down(self, **_: Any) -> None:
+    def _shutting_down(self) -> None:
         self.stopping.set()
         self.keeper.press_all(STOPPED)
         last = threading.Timer(SHUTDOWN_S, os._exit, (1,))
