@@ -280,12 +280,13 @@ def last_line(file: Path) -> str:
 
 
 def _ready(url: str) -> bool:
-    """Whether the whole service got ready within START_S."""
+    """Whether the whole service got ready within START_S, its worker too."""
     pause = threading.Event()
     with httpx.Client(base_url=url, timeout=5, trust_env=False, verify=False) as client:
         for _ in range(int(START_S / 0.1)):
             with suppress(httpx.HTTPError):
-                if client.get("/readyz").status_code == 200:
+                answer = client.get("/readyz")
+                if answer.status_code == 200 and set(answer.json()["parts"].values()) == {"ok"}:
                     return True
             pause.wait(0.1)
     return False

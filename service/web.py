@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse, RedirectResponse
+from fastapi.responses import RedirectResponse
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.application.flow import Flow
 from service.application.ports import StoreBusy
 from service.domain.errors import TooLarge, UserError
-from service.doors import paths
+from service.doors import health, paths
 from service.doors.api import openapi, problems
 from service.doors.api.routes import router
-from service.doors.api.views import Health, Problem, Root
+from service.doors.api.views import Problem, Root
 from service.doors.dashboard import pages
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -58,7 +58,7 @@ def create_app(flow: Flow, *, allowed_hosts: Sequence[str] = LOOPBACK, body_byte
     app.include_router(router)
     app.include_router(pages.router)
     _add_root(app)
-    _add_health(app, flow)
+    app.include_router(health.router(flow.checks()))
     openapi.describe(app)
     app.add_middleware(BodyLimit, most=body_bytes)
     app.add_middleware(KnownHost, allowed=allowed_hosts)
@@ -89,28 +89,6 @@ def _add_root(app: FastAPI) -> None:
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi_json() -> RedirectResponse:
         return RedirectResponse(openapi_url)
-
-
-def _add_health(app: FastAPI, flow: Flow) -> None:
-    @app.get("/healthz", operation_id="alive", summary="The process answers", responses=problems.responses())
-    async def alive() -> Health:
-        return Health(status="ok")
-
-    @app.get(
-        "/readyz",
-        operation_id="ready",
-        summary="Every part works",
-        response_model=Health,
-        responses={
-            **problems.responses(),
-            503: {"model": Health, "description": "A part is down; `parts` says which."},
-        },
-    )
-    def ready() -> JSONResponse:
-        parts = flow.health()
-        up = all(said == "ok" for said in parts.values())
-        health = Health(status="ok" if up else "down", parts=parts)
-        return JSONResponse(health.model_dump(), 200 if up else 503)
 
 
 class SecureHeaders:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from service.application import cancel, evict, looks, nodes, pause, queries, record, survey, sweep, wording
+from service.application import cancel, evict, health, looks, nodes, pause, queries, record, survey, sweep, wording
 from service.application import follow as following
 from service.application import prepare as preparation
 from service.application.advance import ADVANCING
@@ -22,6 +22,7 @@ from service.application.work import Work
 from service.domain.bisection import Bisection, Build, Event, Message, Node, Probe, Request
 from service.domain.budget import Priority
 from service.domain.errors import UserError
+from service.domain.figures import Beat, Figures
 from service.domain.lifecycle import BisectionState
 from service.domain.results import BuildReport, ProbeReport, SurveyReport
 
@@ -44,7 +45,7 @@ class Flow(Work):
         now = self.ports.clock.now()
         begun = Bisection(self.ports.ids.new(), BisectionState.QUEUED, request, submitter, now, now)
         bisection = replace(begun, notes=request.notes, priority=request.priority)
-        with self._work() as tx:
+        with self.ports.watch.doing("submit", bisection=bisection.id), self._work() as tx:
             tx.add_bisection(bisection)
             tx.add_event(bisection.id, now, "state", {"state": str(bisection.state), "by": submitter})
             tx.post(Message("prepare", f"prepare:{bisection.id}", {"id": bisection.id}), now)
@@ -158,16 +159,32 @@ class Flow(Work):
             self._advance_all([id])
         return changed
 
-    def health(self) -> dict[str, str]:
-        """Each part with "ok" or why it is not."""
-        trouble = self.ports.bisections.trouble()
-        nodes = () if trouble else self.nodes()
-        return queries.health(nodes, trouble, self.ports.queue.trouble(), self.ports.clock.now())
+    def checks(self) -> dict[str, health.Check]:
+        """Those of each part of the service. One may hang as long as what it asks does."""
+        return health.checks(self.ports)
+
+    def figures(self) -> Figures:
+        with self.ports.bisections.transaction() as tx:
+            return tx.figures(self.ports.clock.now())
 
     # What an entry passes on
 
+    def beat(self, beat: Beat) -> None:
+        """A control worker is alive."""
+        with self.ports.bisections.transaction() as tx:
+            tx.save_beat(beat)
+
+    def beats_no_more(self, name: str) -> None:
+        """It was told to end."""
+        with self.ports.bisections.transaction() as tx:
+            tx.remove_beat(name)
+
     def prepare(self, id: str) -> None:
         """Looks the commits up and starts with the ends. Done again, it finds the bisection prepared."""
+        with self.ports.watch.doing("prepare", bisection=id):
+            self._prepare(id)
+
+    def _prepare(self, id: str) -> None:
         with self._work() as tx:
             bisection = tx.bisection(id, lock=True)
             if bisection.state not in (BisectionState.QUEUED, BisectionState.PREPARING):
@@ -188,11 +205,12 @@ class Flow(Work):
 
     def surveyed(self, report: SurveyReport) -> None:
         """What builders have is known: now the commits' wheels have keys, and the ends can be tried."""
-        with self._work() as tx:
-            bisection = tx.bisection(report.bisection, lock=True)
-            if not survey.ended(tx, bisection, report, self.ports.clock.now()):
-                return
-        self._begin(report.bisection)
+        with self.ports.watch.doing("record", bisection=report.bisection, attempt=str(report.attempt)):
+            with self._work() as tx:
+                bisection = tx.bisection(report.bisection, lock=True)
+                if not survey.ended(tx, bisection, report, self.ports.clock.now()):
+                    return
+            self._begin(report.bisection)
 
     def failed(self, id: str, error: BaseException) -> None:
         """We broke in the middle of this bisection: say so instead of letting it hang."""
@@ -207,18 +225,20 @@ class Flow(Work):
 
     def probed(self, report: ProbeReport) -> None:
         id = report.probe.rpartition(".")[0]
-        scope = self._scope(id)
-        with self._work() as tx:
-            bisection = tx.bisection(id, lock=True)
-            record.probe_ended(tx, report, self.ports.clock.now())
-            led = scope is None or self._advance(tx, bisection, scope)
-        if not led:
-            self._advance_all([id])
+        with self.ports.watch.doing("record", bisection=id, probe=report.probe, attempt=str(report.attempt)):
+            scope = self._scope(id)
+            with self._work() as tx:
+                bisection = tx.bisection(id, lock=True)
+                record.probe_ended(tx, report, self.ports.clock.now())
+                led = scope is None or self._advance(tx, bisection, scope)
+            if not led:
+                self._advance_all([id])
 
     def built(self, report: BuildReport) -> None:
-        with self._work() as tx:
-            touched = record.build_ended(tx, report, self.ports.clock.now())
-        self._advance_all(touched)
+        with self.ports.watch.doing("record", build=report.key, attempt=str(report.attempt)):
+            with self._work() as tx:
+                touched = record.build_ended(tx, report, self.ports.clock.now())
+            self._advance_all(touched)
 
     def node(self, node: Node, booted: bool, adopted: frozenset[tuple[str, str, int]] = frozenset()) -> None:
         """`adopted`: kind, id and attempt of what it goes on with after a restart."""
@@ -236,6 +256,10 @@ class Flow(Work):
 
         Errors: QueueUnavailable, and then nothing was touched.
         """
+        with self.ports.watch.doing("sweep"):
+            self._sweep()
+
+    def _sweep(self) -> None:
         now = self.ports.clock.now()
         with self.ports.bisections.transaction() as tx:
             waiting = (*tx.undelivered(due=now), *tx.undelivered(due=now, removals=True))

@@ -23,6 +23,17 @@ class Posted:
 
     message: Message
     send: Callable[[Ports], None]
+    bisection: str = ""
+
+    @property
+    def about(self) -> dict[str, str]:
+        """The ids of what it is about, and its topic."""
+        topic, payload = self.message.topic, {name: str(value) for name, value in self.message.payload.items()}
+        kind, id = payload.get("kind", topic), payload.get("id", "")
+        found = {"topic": topic, "bisection": self.bisection or (id.rpartition(".")[0] if kind == "probe" else "")}
+        if kind in ("probe", "build"):
+            found |= {kind: id, "attempt": payload["attempt"]}
+        return {name: value for name, value in found.items() if value}
 
 
 @dataclass(frozen=True)
@@ -47,11 +58,13 @@ def compose(tx: Transaction, message: Message) -> Posted:
     payload = message.payload
     match message.topic:
         case "prepare":
-            return Posted(message, lambda ports: ports.queue.send_prepare(str(payload["id"])))
+            id = str(payload["id"])
+            return Posted(message, lambda ports: ports.queue.send_prepare(id), id)
         case "survey":
-            return Posted(message, _survey(tx, str(payload["id"]), payload["attempt"]))
+            return Posted(message, _survey(tx, str(payload["id"]), payload["attempt"]), str(payload["id"]))
         case "build":
-            return Posted(message, _build(tx, str(payload["id"]), payload["attempt"]))
+            bisection, send = _build(tx, str(payload["id"]), payload["attempt"])
+            return Posted(message, send, bisection)
         case "probe":
             return Posted(message, _probe(tx, str(payload["id"]), payload["attempt"]))
         case "cancel":
@@ -71,14 +84,15 @@ def _survey(tx: Transaction, id: str, attempt: object) -> Callable[[Ports], None
     return lambda ports: ports.queue.send_survey(Composer(bisection, ports.history).survey())
 
 
-def _build(tx: Transaction, key: str, attempt: object) -> Callable[[Ports], None]:
+def _build(tx: Transaction, key: str, attempt: object) -> tuple[str, Callable[[Ports], None]]:
+    """With the bisection that it is made for."""
     build = tx.build(key)
     if build is None or build.attempt != attempt or build.state is not BuildState.QUEUED:
-        return _nothing
+        return "", _nothing
     bisection = tx.bisection(build.bisection_id)
     base = tx.build(build.base_key) if build.base_key is not None else None
     usable = base if base is not None and base.state is BuildState.BUILT else None
-    return lambda ports: ports.queue.send_build(Composer(bisection, ports.history).build(build, usable))
+    return bisection.id, lambda ports: ports.queue.send_build(Composer(bisection, ports.history).build(build, usable))
 
 
 def _probe(tx: Transaction, id: str, attempt: object) -> Callable[[Ports], None]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 
-from service.application.nodes import alive
-from service.domain.bisection import Bisection, Build, Node, Probe
+from service.domain.bisection import Bisection, Build, Probe
 from service.domain.errors import NotFound, NotNow
 from service.domain.evidence import Log
 from service.domain.lifecycle import LIVE_BUILDS, LIVE_PROBES
@@ -53,12 +51,3 @@ def metric_of(bisection: Bisection) -> Metric:
             advice="a request with metric: compares a number",
         )
     return bisection.request.metric
-
-
-def health(nodes: Sequence[Node], database: str | None, queue: str | None, now: datetime) -> dict[str, str]:
-    """`database`, `queue`: their trouble, None when there is none."""
-    return {
-        "database": database or "ok",
-        "queue": queue or "ok",
-        "workers": "ok" if alive(nodes, now) else "no worker has reported in the last minute",
-    }

@@ -38,7 +38,8 @@ class Work:
         sent = []
         for item in posted:
             try:
-                item.send(self.ports)
+                with self.ports.watch.doing("send", **item.about):
+                    item.send(self.ports)
             except QueueUnavailable as error:
                 log.warning("%s stays in the outbox: %s", item.message.key, error)
                 break
@@ -72,7 +73,8 @@ class Work:
             return None
 
     def _advance(self, tx: Transaction, bisection: Bisection, scope: Scope) -> bool:
-        return advance(tx, bisection, scope, self.ports.policy.ahead, self.ports.clock.now())
+        with self.ports.watch.doing("advance", bisection=bisection.id):
+            return advance(tx, bisection, scope, self.ports.policy.ahead, self.ports.clock.now())
 
     def _end(self, id: str, state: BisectionState, problem: Problem) -> None:
         now = self.ports.clock.now()

@@ -23,7 +23,7 @@ READING = (
     "build_log",
     "events",
     "nodes",
-    "health",
+    "checks",
 )
 
 

@@ -121,3 +121,11 @@ def test_ready_names_the_part_that_is_down(http: httpx.Client, flow: FakeFlow) -
     answer = http.get("/readyz")
     assert (answer.status_code, answer.json()["parts"]["queue"]) == (503, "Connection refused")
     assert http.get("/healthz").json()["status"] == "ok"
+
+
+def test_what_is_asked_for_while_no_worker_is_there_waits_so_the_service_is_ready(
+    http: httpx.Client, flow: FakeFlow
+) -> None:
+    flow.parts = {**flow.parts, "workers": "no worker has reported"}
+    answer = http.get("/readyz")
+    assert (answer.status_code, answer.json()["parts"]["workers"]) == (200, "no worker has reported")

@@ -91,11 +91,16 @@ def test_a_repository_that_git_must_not_be_asked_for_is_refused_at_once(service:
     assert (answer.status_code, answer.json()["field"]) == (422, "repo")
 
 
-def test_without_workers_the_service_is_alive_and_not_ready(service: Service) -> None:
+def test_without_a_control_worker_the_service_is_alive_and_not_ready(service: Service) -> None:
     assert service.http.get("/healthz").status_code == 200
     answer = service.http.get("/readyz")
     assert answer.status_code == 503
-    assert answer.json()["parts"]["queue"] == "ok" and answer.json()["parts"]["workers"] != "ok"
+    assert answer.json()["parts"] == {
+        "database": "ok",
+        "queue": "ok",
+        "control": "no control worker has said anything yet",
+        "workers": "no worker has reported in the last minute",
+    }
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

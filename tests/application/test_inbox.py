@@ -97,9 +97,9 @@ def test_nodes_are_kept_with_what_they_say(world: World) -> None:
     assert [(node.name, node.slots, node.state, node.facts) for node in world.flow.nodes()] == [
         ("n1", 3, "alive", {"docker": "28"})
     ]
-    assert world.flow.health()["workers"] == "ok"
+    assert world.flow.checks()["workers"]() is None
     inbox.node(world.flow, told(report.model_copy(update={"event": "left"})))
-    assert world.flow.health()["workers"] != "ok"
+    assert "no worker" in str(world.flow.checks()["workers"]())
 
 
 def test_a_result_of_a_cancelled_bisection_changes_nothing(world: World) -> None:

@@ -6,11 +6,13 @@ import hashlib
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 from service.adapters import readers, servers
 from service.application import follow as following
+from service.application import health
 from service.application import report as reports
 from service.application.curve import Curve
 from service.application.ports import Policy
@@ -56,7 +58,7 @@ class FakeFlow:
         self.curves: dict[str, Curve] = {}
         self.live = LiveWorkers()
         self.machines: tuple[Node, ...] = (Node("node-1", 2, START, "alive", facts={"gpu": "none"}),)
-        self.parts = {"database": "ok", "queue": "ok", "workers": "ok"}
+        self.parts = {"database": "ok", "queue": "ok", "control": "ok", "workers": "ok"}
         self.broken: Exception | None = None
         self.judged_again: tuple[Probe, ...] = ()
         self.then: Callable[[str], object] = lambda id: None
@@ -172,8 +174,11 @@ class FakeFlow:
         self.bisection(id)
         return self.judged_again
 
-    def health(self) -> dict[str, str]:
-        return self.parts
+    def checks(self) -> dict[str, health.Check]:
+        return {name: partial(self._trouble, name) for name in self.parts}
+
+    def _trouble(self, name: str) -> str | None:
+        return None if self.parts[name] == "ok" else self.parts[name]
 
     # What a test lets happen
 

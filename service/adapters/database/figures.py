@@ -135,7 +135,7 @@ def _paused() -> Select[Any]:
     return select(func.count()).select_from(BISECTIONS).where(live, BISECTIONS.c.paused_at.is_not(None))
 
 
-def _undelivered(now: datetime) -> Select[Any]:
+def _undelivered(now: datetime) -> Select[Any, Any]:
     due = (OUTBOX.c.delivered_at.is_(None), OUTBOX.c.posted_at <= now)
-    query: Select[Any] = select(func.count(), func.min(OUTBOX.c.posted_at))
+    query = select(func.count(), func.min(OUTBOX.c.posted_at))
     return query.where(*due)
