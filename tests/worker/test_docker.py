@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from docker.client import from_env
 
 from tests.waiting import eventually
 from tests.worker.bench import Background, Bench
 from tests.worker.conftest import pipeline
 from worker.contract import Sandbox
+from worker.run.docker import networks
 from worker.run.job import identity
 from worker.run.stop import CANCELLED
 
@@ -143,6 +146,22 @@ def test_only_the_containers_that_this_worker_left_are_removed(docker_bench: Ben
 def test_a_bridge_reaches_out_and_has_its_own_ports(docker_bench: Bench) -> None:
     outcome = docker_bench.outcome("cat /proc/net/dev; echo $FIRSTBAD_COMMIT", network="bridge")
     assert any("eth0" in line for line in docker_bench.text(outcome))
+
+
+def test_of_two_networks_that_were_made_at_once_all_take_the_same(docker_image: str) -> None:
+    """As two first builds of a node do, since the engine lets both be made."""
+    client, name = from_env(), f"firstbad-test-twice-{os.getpid()}"
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            found = list(threads.map(lambda _: networks.made(client, name), range(8)))
+        twice = client.networks.create(name, driver="bridge", check_duplicate=False)
+        last = networks.made(client, name)
+        assert {network.id for network in found} == {last.id}
+        assert last.id != twice.id
+        client.containers.run(docker_image, ["true"], network=name, remove=True)
+    finally:
+        for network in client.networks.list(names=[f"^{name}$"]):
+            network.remove()
 
 
 def test_the_images_own_variables_are_kept(docker_bench: Bench) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 from typing import Any
 
 from docker.client import DockerClient
@@ -13,6 +14,7 @@ from docker.types import IPAMConfig, IPAMPool
 from worker.errors import NodeFault
 
 log = logging.getLogger(__name__)
+_making = threading.Lock()
 
 NETWORK = "firstbad"
 #: Where a cloud's nodes ask for their credentials: link-local addresses lead into this network, in which nothing is.
@@ -27,7 +29,7 @@ def name_of(client: DockerClient, wanted: str) -> str:
     if wanted == "none":
         return wanted
     if wanted == "bridge":
-        _made(client, NETWORK)
+        made(client, NETWORK)
         return NETWORK
     advice = f"Make it by `docker network create {wanted}`, or name another one in the recipe."
     if wanted in _NODES:
@@ -50,17 +52,36 @@ def shield(client: DockerClient, container: Any, wanted: str) -> bool:
     try:
         pool = IPAMPool(subnet=LINK_LOCAL, iprange="169.254.0.0/20", gateway="169.254.15.254")
         options = {"com.docker.network.bridge.inhibit_ipv4": "true"}
-        _made(client, NOWHERE, internal=True, options=options, ipam=IPAMConfig(pool_configs=[pool]))
-        client.networks.get(NOWHERE).connect(container)
+        made(client, NOWHERE, internal=True, options=options, ipam=IPAMConfig(pool_configs=[pool])).connect(container)
     except APIError as error:
         log.warning("link-local addresses can be reached from the bridge: %s", error)
         return False
     return True
 
 
-def _made(client: DockerClient, name: str, **settings: Any) -> None:
-    if client.networks.list(names=[f"^{name}$"]):
-        return
-    with contextlib.suppress(APIError):  # another worker was faster
+def made(client: DockerClient, name: str, **settings: Any) -> Any:
+    """The engine's network of that name; made where there is none.
+
+    An engine lets two of one name be made at once, and starts no container in either from then on: all workers take the
+    oldest, and remove the others. Errors: APIError, where it can neither be found nor made.
+    """
+    found = _all(client, name)
+    if not found:
         options = {**_APART, **settings.pop("options", {})}
-        client.networks.create(name, driver="bridge", options=options, check_duplicate=True, **settings)
+        with _making:
+            try:
+                if not _all(client, name):
+                    client.networks.create(name, driver="bridge", options=options, check_duplicate=True, **settings)
+            except APIError:
+                if not _all(client, name):  # or else another worker was faster
+                    raise
+        found = _all(client, name)
+    for other in found[1:]:
+        with contextlib.suppress(APIError):  # another worker was faster, or something runs in it
+            other.remove()
+    return found[0]
+
+
+def _all(client: DockerClient, name: str) -> list[Any]:
+    """Oldest first."""
+    return sorted(client.networks.list(names=[f"^{name}$"]), key=lambda found: (found.attrs["Created"], found.id))
