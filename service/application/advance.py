@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 
-from service.application import builds, cancel, nodes, wording
+from service.application import budgets, builds, cancel, nodes, turns, wording
 from service.application.dispatch import dispatch
 from service.application.forecast import Fleet, Forecast, forecast, with_room
 from service.application.keys import Scope
@@ -16,7 +16,8 @@ from service.application.plan import step
 from service.application.ports import Transaction
 from service.application.verdicts import clues, derive, numbers_of, refusal
 from service.domain.bisection import Bisection, Probe
-from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_BUILDS, LIVE_PROBES, BisectionState, ProbeState, moved
+from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_BUILDS, BisectionState, ProbeState, moved
+from service.domain.spending import spent
 
 ADVANCING = frozenset({BisectionState.CHECKING_ENDS, BisectionState.SEARCHING, BisectionState.CONFIRMING})
 
@@ -32,17 +33,23 @@ def advance(tx: Transaction, bisection: Bisection, scope: Scope, ahead: int, now
         probes = derive(tx, bisection, now, scope.range if searching else None)
         if bisection.state is BisectionState.SEARCHING and clues(bisection, probes) != scope.lead.clues:
             return False
-        taken = _refused(bisection, probes) or step(
-            bisection,
-            probes,
-            scope,
-            _forecast(tx, bisection, scope, probes, ahead, now),
-            _measured(tx, bisection, probes, now),
-        )
+        taken = _refused(bisection, probes) or _step(tx, bisection, probes, scope, ahead, now)
         bisection = _take(tx, bisection, probes, taken, scope, now)
         if taken.state is None and not _judged_at_once(tx, bisection, probes, taken):
             break
     return True
+
+
+def _step(
+    tx: Transaction, bisection: Bisection, probes: Sequence[Probe], scope: Scope, ahead: int, now: datetime
+) -> Step:
+    """Within the budget; while it is paused, nothing new."""
+    measured = _measured(tx, bisection, probes, now)
+    wished = step(bisection, probes, scope, _forecast(tx, bisection, scope, probes, ahead, now), measured)
+    taken = budgets.within(bisection, probes, scope, wished, measured, now)
+    if taken.state is not wished.state:
+        tx.add_event(bisection.id, now, "budget", {"spent": asdict(spent(bisection, probes, now))})
+    return taken if bisection.paused_at is None else replace(taken, wanted=(), ahead=())
 
 
 def _refused(bisection: Bisection, probes: Sequence[Probe]) -> Step | None:
@@ -67,7 +74,9 @@ def _forecast(
     found = forecast(tx.stock(bisection.request.repo), live, probes, bisection.id)
     if not ahead:
         return found
-    return with_room(found, Fleet(tx.nodes(), live, tx.probes_in(LIVE_PROBES)), bisection.id, ahead, now)
+    there = tx.nodes()
+    fleet = Fleet(there, live, tx.at_work(sum(node.slots for node in there)))
+    return with_room(found, fleet, bisection.id, ahead, now)
 
 
 def _take(
@@ -81,7 +90,8 @@ def _take(
         dispatch(tx, bisection, planned, scope.keys.get(wanted.sha), now)
     changed = _changed(bisection, taken, now)
     # On the way from one state to the next nothing is said of builds ahead: what was begun goes on.
-    if taken.state is None or changed.state not in ADVANCING:
+    # Nor while it is paused.
+    if changed.state not in ADVANCING or (taken.state is None and bisection.paused_at is None):
         _build_ahead(tx, bisection, taken.ahead, scope, now)
     if changed != bisection:
         tx.save_bisection(changed)
@@ -111,6 +121,8 @@ def _planned(
     id = f"{bisection.id}.{number}"
     state, target = ProbeState.PLANNED, wanted.target
     probe = Probe(id, bisection.id, number, wanted.sha, trial, wanted.purpose, state, now, target=target)
+    probe = replace(probe, queue=turns.queue_of(bisection), turn=turns.turn_of(bisection))
+    probe = replace(probe, asked_at=bisection.created_at)
     tx.add_probe(probe)
     tx.add_event(bisection.id, now, "planned", {"probe": id, "sha": wanted.sha, "purpose": str(wanted.purpose)})
     return probe

@@ -7,9 +7,10 @@ that build. Only what is left is compiled.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from service.application import turns
 from service.application.keys import Keys
 from service.application.ports import Transaction
 from service.domain.bisection import Bisection, Build, Message, Origin
@@ -22,21 +23,44 @@ TOO_SLOW = "build-timeout"
 _IN_WORK = frozenset({BuildState.QUEUED, BuildState.RUNNING})
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where somebody who wants a build stands in line; `held`: that one is paused."""
+
+    turn: str
+    asked_at: datetime
+    held: bool = False
+
+
+def place_of(build: Build) -> Place:
+    return Place(build.turn, build.asked_at or build.queued_at, build.held)
+
+
+def placed(build: Build, place: Place) -> Build:
+    return replace(build, turn=place.turn, asked_at=place.asked_at, held=place.held)
+
+
+def first_of(*places: Place) -> Place:
+    """Where a build stands that several want."""
+    return min(places, key=lambda place: (place.held, turns.rank_of(place.turn), place.asked_at, place.turn))
+
+
 def ask(tx: Transaction, bisection: Bisection, sha: str, keys: Keys, now: datetime, *, ahead: bool = False) -> Build:
     """The build of these keys: made new, taken up again, or as it is. `ahead`: nobody waits for it yet."""
     if keys.native is not None:
         tx.lock_native(keys.native)
     build = tx.build(keys.content, lock=True)
+    place = Place(turns.turn_of(bisection, ahead=ahead), bisection.created_at, held=bisection.paused_at is not None)
     if build is None:
         build = Build(keys.content, BuildState.QUEUED, bisection.request.repo, sha, bisection.id, now)
-        return start(tx, replace(build, native_key=keys.native, ahead=ahead, used_at=now), now)
+        return start(tx, placed(replace(build, native_key=keys.native, ahead=ahead, used_at=now), place), now)
     if ahead and build.state is BuildState.FAULTED:
         # The nodes could not do it: only for a probe is it tried again.
         return build
     if _to_be_built_anew(build, bisection):
         anew = replace(build, bisection_id=bisection.id, ahead=ahead, used_at=now)
-        return start(tx, replace(anew, faults=(), failure=None, notes=()), now)
-    return _asked_again(tx, build, now, ahead=ahead)
+        return start(tx, placed(replace(anew, faults=(), failure=None, notes=()), place), now)
+    return _asked_again(tx, build, place, now, ahead=ahead)
 
 
 def _to_be_built_anew(build: Build, bisection: Bisection) -> bool:
@@ -46,21 +70,25 @@ def _to_be_built_anew(build: Build, bisection: Bisection) -> bool:
     return build.state in (BuildState.FAULTED, BuildState.CANCELLED, BuildState.EVICTED)
 
 
-def _asked_again(tx: Transaction, build: Build, now: datetime, *, ahead: bool) -> Build:
+def _asked_again(tx: Transaction, build: Build, place: Place, now: datetime, *, ahead: bool) -> Build:
     """What was begun ahead is waited for from now on: its order is sent once more, to go before the others."""
-    wanted = _save(tx, replace(build, ahead=build.ahead and ahead, used_at=now))
-    if build.ahead and not ahead and build.state is BuildState.QUEUED:
-        _order(tx, wanted, f"build:{build.key}:{build.attempt}:wanted", now)
+    mine = build if build.state not in LIVE_BUILDS else placed(build, first_of(place_of(build), place))
+    wanted = _save(tx, replace(mine, ahead=build.ahead and ahead, used_at=now))
+    if build.ahead and not ahead and build.state is BuildState.QUEUED and build.sent_at is not None:
+        key = f"build:{build.key}:{build.attempt}:wanted"
+        tx.post(Message("build", key, {"id": build.key, "attempt": build.attempt}), now)
     if not ahead and build.state is BuildState.WAITING and build.native_key is not None:
-        _hurry(tx, tx.builds_of_native(build.native_key), now)
+        _hurry(tx, tx.builds_of_native(build.native_key), place, now)
     return wanted
 
 
-def _hurry(tx: Transaction, others: Sequence[Build], now: datetime) -> None:
-    """What is waited for is not ahead any more."""
+def _hurry(tx: Transaction, others: Sequence[Build], place: Place, now: datetime) -> None:
+    """What is waited for is not ahead any more, and waits where those stand who wait for it."""
     for other in others:
-        if other.ahead and _makes_natives(other):
-            _asked_again(tx, other, now, ahead=False)
+        # Its turn may come at this moment, which takes no lock of its native code.
+        other = tx.build(other.key, lock=True) or other  # noqa: PLW2901
+        if _makes_natives(other) and (other.ahead or first_of(place_of(other), place) != place_of(other)):
+            _asked_again(tx, other, place, now, ahead=False)
 
 
 def _makes_natives(build: Build) -> bool:
@@ -100,7 +128,7 @@ def start(tx: Transaction, build: Build, now: datetime, delay_s: float = 0.0) ->
         return queue(tx, replace(build, base_key=base.key), now, delay_s)
     if any(_makes_natives(other) for other in others):
         if not build.ahead:
-            _hurry(tx, others, now)
+            _hurry(tx, others, place_of(build), now)
         if build.state is BuildState.WAITING:
             return build
         return _save(tx, replace(build, state=moved(build.state, BuildState.WAITING), base_key=None))
@@ -131,12 +159,11 @@ def _alike(build: Build, other: Build) -> Build | None:
 
 
 def queue(tx: Transaction, build: Build, now: datetime, delay_s: float = 0.0) -> Build:
-    """A new attempt: whatever an older one still reports is stale from here on."""
+    """A new attempt, which waits for its turn: whatever an older one still reports is stale from here on."""
     state = moved(build.state, BuildState.QUEUED)
     fresh = replace(build, state=state, attempt=build.attempt + 1, queued_at=now, started_at=None, finished_at=None)
-    queued = _save(tx, replace(fresh, silent_since=None, node=None))
-    _order(tx, queued, f"build:{queued.key}:{queued.attempt}", now + timedelta(seconds=delay_s))
-    return queued
+    fresh = replace(fresh, due_at=now + timedelta(seconds=delay_s) if delay_s else None, sent_at=None)
+    return _save(tx, replace(fresh, silent_since=None, node=None))
 
 
 def ended(tx: Transaction, build: Build, now: datetime) -> tuple[Build, ...]:
@@ -155,12 +182,18 @@ def ended(tx: Transaction, build: Build, now: datetime) -> tuple[Build, ...]:
     return tuple(over)
 
 
-def cancel(tx: Transaction, build: Build, now: datetime) -> None:
-    """Stops a live build that nobody needs, so that no probe waits for what ends by that. The caller holds its lock."""
-    if build.state is not BuildState.WAITING:
-        stop = {"kind": "build", "id": build.key, "attempt": build.attempt}
-        tx.post(Message("cancel", f"cancel:build:{build.key}:{build.attempt}", stop), now)
+def cancel(tx: Transaction, found: Build, now: datetime) -> None:
+    """Stops a live build that nobody needs, so that no probe waits for what ends by that. The caller holds the lock of
+    its native code."""
+    build = tx.build(found.key, lock=True) or found
+    if build.sent_at is not None and build.state is not BuildState.WAITING:
+        _stop(tx, build, now)
     ended(tx, replace(build, state=moved(build.state, BuildState.CANCELLED), finished_at=now), now)
+
+
+def _stop(tx: Transaction, build: Build, now: datetime) -> None:
+    payload: dict[str, object] = {"kind": "build", "id": build.key, "attempt": build.attempt}
+    tx.post(Message("cancel", f"cancel:build:{build.key}:{build.attempt}", payload), now)
 
 
 def drop(tx: Transaction, build: Build, now: datetime) -> None:
@@ -184,13 +217,38 @@ def lose(tx: Transaction, key: str, now: datetime) -> None:
 def release(tx: Transaction, key: str, now: datetime) -> None:
     """Stops what nobody waits for any more, and with a build that waited the one that it waited for."""
     build = locked(tx, key)
-    if build is None or build.state not in LIVE_BUILDS or _needed(tx, build):
+    if build is None or build.state not in LIVE_BUILDS:
+        return
+    if _needed(tx, build):
+        stand(tx, build, now)
         return
     cancel(tx, build, now)
     if build.native_key is not None:
         for other in tx.builds_of_native(build.native_key):
             if _makes_natives(other) and not other.ahead and not _needed(tx, other):
                 cancel(tx, other, now)
+
+
+def stand(tx: Transaction, found: Build, now: datetime) -> None:
+    """Puts it, and what it waits for, where those stand who want it; when all of them are paused, what was sent and has
+    not begun is taken back. The caller holds the lock of its native code."""
+    build = tx.build(found.key, lock=True) or found
+    places = [Place(probe.turn, probe.asked_at or now, probe.held) for probe in tx.probes_of_build(build.key)]
+    others = tx.builds_of_native(build.native_key) if build.native_key is not None else ()
+    if _makes_natives(build):
+        places += [place_of(other) for other in others if other.state is BuildState.WAITING and not other.ahead]
+    if not places or first_of(*places) == place_of(build):
+        return
+    anew = placed(build, first_of(*places))
+    if anew.held and build.state is BuildState.QUEUED and build.sent_at is not None:
+        _stop(tx, build, now)
+        queue(tx, anew, now)
+    else:
+        tx.save_build(anew)
+    if build.state is BuildState.WAITING:
+        for other in others:
+            if _makes_natives(other):
+                stand(tx, other, now)
 
 
 def _needed(tx: Transaction, build: Build) -> bool:
@@ -212,7 +270,3 @@ def release_ahead(tx: Transaction, bisection_id: str, keep: frozenset[str], now:
 def _save(tx: Transaction, build: Build) -> Build:
     tx.save_build(build)
     return build
-
-
-def _order(tx: Transaction, build: Build, key: str, at: datetime) -> None:
-    tx.post(Message("build", key, {"id": build.key, "attempt": build.attempt}), at)

@@ -46,11 +46,26 @@ def probe(tx: Transaction, live: Probe, now: datetime, reason: str) -> Probe:
     live = tx.probe(live.id, lock=True)
     if live.state not in LIVE_PROBES:
         return live
-    ended = replace(live, state=moved(live.state, ProbeState.CANCELLED), finished_at=now, reason=reason)
+    spent = charged(tx, live, now)
+    ended = replace(spent, state=moved(live.state, ProbeState.CANCELLED), finished_at=now, reason=reason)
     tx.save_probe(ended)
-    if live.state in (ProbeState.QUEUED, ProbeState.RUNNING):
-        stop = {"kind": "probe", "id": live.id, "attempt": live.attempt}
-        tx.post(Message("cancel", f"cancel:probe:{live.id}:{live.attempt}", stop), now)
+    if live.sent_at is not None and live.state in (ProbeState.QUEUED, ProbeState.RUNNING):
+        stop(tx, "probe", live.id, live.attempt, now)
     if live.state is ProbeState.BUILDING and live.build_key is not None:
         builds.release(tx, live.build_key, now)
     return ended
+
+
+def stop(tx: Transaction, kind: str, id: str, attempt: int, now: datetime) -> None:
+    """Whatever still works on this attempt is to end."""
+    payload: dict[str, object] = {"kind": kind, "id": id, "attempt": attempt}
+    tx.post(Message("cancel", f"cancel:{kind}:{id}:{attempt}", payload), now)
+
+
+def charged(tx: Transaction, probe: Probe, until: datetime) -> Probe:
+    """With the time that its cards were held by an attempt of which nothing will be heard that counts."""
+    if probe.state is not ProbeState.RUNNING or probe.started_at is None or probe.queue == "cpu":
+        return probe
+    cards = tx.bisection(probe.bisection_id).request.recipe.resources.gpus
+    seconds = max((until - probe.started_at).total_seconds(), 0.0)
+    return replace(probe, gpu_leased_s=probe.gpu_leased_s + cards * seconds)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from service.application import builds
+from service.application import builds, turns
 from service.application.cases import Wanted
 from service.application.judge_builds import judge_build, judge_build_failure, judge_fault
 from service.application.keys import Keys
 from service.application.ports import Transaction
 from service.application.verdicts import wanted_of
-from service.domain.bisection import Bisection, Build, FailureIn, Message, Probe, Request
+from service.domain.bisection import Bisection, Build, FailureIn, Probe, Request
 from service.domain.evidence import Judgement
 from service.domain.lifecycle import LIVE_BUILDS, BuildState, ProbeState, moved
 
@@ -37,7 +37,8 @@ def rebuild(tx: Transaction, probe: Probe, now: datetime) -> Probe:
     if _made_since(build, probe):
         return queue_probe(tx, probe, now)
     if build.state not in LIVE_BUILDS:
-        build = builds.start(tx, replace(build, ahead=False, faults=(), notes=()), now)
+        place = builds.Place(probe.turn, probe.asked_at or now, probe.held)
+        build = builds.start(tx, builds.placed(replace(build, ahead=False, faults=(), notes=()), place), now)
     waiting = replace(probe, state=moved(probe.state, ProbeState.BUILDING), started_at=None, node=None)
     if build.state not in LIVE_BUILDS:
         return after_build(tx, waiting, build, now)
@@ -86,10 +87,16 @@ def give_verdict(tx: Transaction, probe: Probe, state: ProbeState, judgement: Ju
 
 
 def queue_probe(tx: Transaction, probe: Probe, now: datetime, delay_s: float = 0.0) -> Probe:
-    """A new attempt: whatever an older one still reports is stale from here on."""
+    """A new attempt, which waits for its turn: whatever an older one still reports is stale from here on."""
     fresh = replace(probe, state=moved(probe.state, ProbeState.QUEUED), attempt=probe.attempt + 1, queued_at=now)
-    queued = replace(fresh, started_at=None, silent_since=None, node=None)
+    fresh = replace(fresh, due_at=now + timedelta(seconds=delay_s) if delay_s else None, sent_at=None)
+    queued = replace(fresh, started_at=None, silent_since=None, node=None, queue=_queue(tx, probe))
     tx.save_probe(queued)
-    at = now + timedelta(seconds=delay_s)
-    tx.post(Message("probe", f"probe:{queued.id}:{queued.attempt}", {"id": queued.id, "attempt": queued.attempt}), at)
     return queued
+
+
+def _queue(tx: Transaction, probe: Probe) -> str:
+    """Its bisection is read only where it is needed: this happens for each probe."""
+    if probe.target is not None:
+        return turns.queue_of_node(probe.target)
+    return probe.queue if turns.node_of(probe.queue) is None else turns.queue_of(tx.bisection(probe.bisection_id))

@@ -5,10 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from service.application import cancel, evict, health, looks, nodes, pause, queries, record, survey, sweep, wording
+from service.application import (
+    cancel,
+    evict,
+    health,
+    looks,
+    nodes,
+    once,
+    pause,
+    queries,
+    record,
+    survey,
+    sweep,
+    wording,
+)
 from service.application import follow as following
 from service.application import prepare as preparation
-from service.application.advance import ADVANCING
 from service.application.curve import Curve
 from service.application.keys import scope_of
 from service.application.outbox import compose
@@ -39,13 +51,17 @@ class Flow(Work):
         self.ports.history.check(request.repo)
         return request
 
-    def submit(self, submission: Submission, submitter: str) -> Bisection:
-        """Errors: BadRequest, TooLarge. What needs the repository is checked later and ends as `refused`."""
+    def submit(self, submission: Submission, submitter: str, key: str | None = None) -> Bisection:
+        """`key`: sent again with it, a request begins no second one. What needs the repository is checked later and
+        ends as `refused`. Errors: BadRequest, TooLarge."""
         request = self.draft(submission)
         now = self.ports.clock.now()
-        begun = Bisection(self.ports.ids.new(), BisectionState.QUEUED, request, submitter, now, now)
+        id = self.ports.ids.new() if key is None else once.id_of(submitter, key)
+        begun = Bisection(id, BisectionState.QUEUED, request, submitter, now, now)
         bisection = replace(begun, notes=request.notes, priority=request.priority)
         with self.ports.watch.doing("submit", bisection=bisection.id), self._work() as tx:
+            if key is not None and (known := once.begun(tx, bisection)) is not None:
+                return known
             tx.add_bisection(bisection)
             tx.add_event(bisection.id, now, "state", {"state": str(bisection.state), "by": submitter})
             tx.post(Message("prepare", f"prepare:{bisection.id}", {"id": bisection.id}), now)
@@ -64,7 +80,9 @@ class Flow(Work):
     def resume(self, id: str, by: str) -> Bisection:
         """Errors: NotFound; NotNow when it has ended."""
         with self._work() as tx:
-            return pause.resume(tx, tx.bisection(id, lock=True), by, self.ports.clock.now())
+            resumed = pause.resume(tx, tx.bisection(id, lock=True), by, self.ports.clock.now())
+        self._advance_all([id])
+        return resumed
 
     def prioritize(self, id: str, priority: Priority, by: str) -> Bisection:
         """Errors: NotFound; NotNow when it has ended."""
@@ -250,6 +268,8 @@ class Flow(Work):
             with self._work() as tx:
                 touched |= sweep.give_back(tx, ticket, self.ports.clock.now())
         self._advance_all(touched)
+        if booted:
+            self._release_all()
 
     def sweep(self) -> None:
         """Mends what was lost on the way; safe at any time, from several processes at once.
@@ -265,18 +285,23 @@ class Flow(Work):
             waiting = (*tx.undelivered(due=now), *tx.undelivered(due=now, removals=True))
             pending = tuple(compose(tx, message) for message in waiting)
             carried = sweep.carried(tx)
-            live = tx.bisections(ADVANCING, limit=1000)
+            touched = set(sweep.to_go_on(tx, now))
         self._deliver(pending)
         self._evict()
         missing = sweep.missing(carried, self.ports.queue)
-        touched = {bisection.id for bisection in live}
         touched |= self._look_after_nodes()
         for ticket in sorted(ticket for ticket in carried if ticket.silent or ticket in missing):
             with self._work() as tx:
                 touched |= sweep.put_back(tx, ticket, ticket in missing, self.ports.clock.now())
         self._advance_all(touched)
+        self._release_all()
 
     # How it is done
+
+    def _release_all(self) -> None:
+        with self.ports.bisections.transaction() as tx:
+            waiting = tx.waiting_queues()
+        self._release(waiting)
 
     def _look_after_nodes(self) -> set[str]:
         """The broker may have forgotten who was taken out; and what waits for a node that is gone goes to any other."""

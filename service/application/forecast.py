@@ -10,8 +10,9 @@ from statistics import median
 from service.application.keys import Keys
 from service.application.nodes import alive
 from service.application.ports import Stock
+from service.application.waiting import AtWork
 from service.domain.bisection import Build, Node, Origin, Probe
-from service.domain.lifecycle import BuildState, ProbeState
+from service.domain.lifecycle import BuildState
 
 #: Seconds that are assumed until one was measured.
 RUN_S, BUILD_S, OVERLAY_S = 60.0, 600.0, 2.0
@@ -115,7 +116,7 @@ class Fleet:
 
     nodes: Sequence[Node]
     builds: Sequence[Build]
-    probes: Sequence[Probe]
+    probes: AtWork
 
 
 def with_room(found: Forecast, fleet: Fleet, own: str, most: int, now: datetime) -> Forecast:
@@ -126,15 +127,10 @@ def with_room(found: Forecast, fleet: Fleet, own: str, most: int, now: datetime)
     shared = any("run" in node.roles for node in there if node.name in builders) and not others_run
     at_work = [build for build in fleet.builds if build.state is not BuildState.WAITING]
     busy = sum(1 for build in at_work if not (build.ahead and build.bisection_id == own))
-    busy += sum(1 for probe in fleet.probes if _takes_a_builder(probe, builders, shared))
+    busy += sum(many for name, many in fleet.probes.running.items() if name in builders)
+    # A probe that no node has yet will take a builder's slot only where no others run probes.
+    busy += fleet.probes.queued if shared else 0
     return replace(found, room=max(sum(builders.values()) - busy, 0), most=most, shared=shared)
-
-
-def _takes_a_builder(probe: Probe, builders: Collection[str], shared: bool) -> bool:
-    """A probe that no node has yet will take a builder's slot only where no others run probes."""
-    if probe.state is ProbeState.RUNNING:
-        return probe.node in builders
-    return probe.state is ProbeState.QUEUED and shared
 
 
 def _seconds(probe: Probe) -> float:

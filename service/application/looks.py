@@ -11,6 +11,7 @@ from service.application.ports import History, Ports
 from service.application.report import Report
 from service.application.verdicts import numbers_of
 from service.domain.bisection import Bisection
+from service.domain.spending import spent
 from service.search.graph import Range
 
 
@@ -24,7 +25,7 @@ def report(ports: Ports, id: str) -> Report:
     commits = ports.history.commits(bisection.request.repo, wanted) if wanted else {}
     numbers = numbers_of(bisection, probes)
     measured = telling.lines(numbers, measured_range(ports.history, bisection)) if numbers is not None else ()
-    return reports.report(bisection, probes, commits, builds, (*waits, *measured))
+    return reports.report(bisection, probes, commits, builds, (*waits, *measured), spent(bisection, probes, now))
 
 
 def curve(ports: Ports, id: str) -> Curve:

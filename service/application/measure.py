@@ -21,6 +21,7 @@ from service.search.metric import (
     Sample,
     Steady,
     compare_ends,
+    known,
     locate,
     steady,
 )
@@ -81,6 +82,10 @@ class Numbers:
 
     def location(self, between: Range) -> Location:
         return _located(self.range(between), self.steady.kept, self.question, self.skipped)
+
+    def known(self, between: Range) -> tuple[str, ...]:
+        """The commits that may be it, as far as it is known now."""
+        return known(self.range(between), self.steady.kept, self.question)
 
     @cached_property
     def dropped(self) -> Mapping[str, str]:

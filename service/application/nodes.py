@@ -12,7 +12,7 @@ from service.application.ports import Transaction
 from service.domain.bisection import Bisection, Message, Node, Probe
 from service.domain.errors import NotFound
 from service.domain.evidence import Fault
-from service.domain.lifecycle import LIVE_BISECTIONS, ProbeState
+from service.domain.lifecycle import LIVE_BISECTIONS
 from service.domain.recipe import Resources
 from service.domain.recipe_rules import fits_model
 
@@ -39,9 +39,10 @@ def running(nodes: Collection[Node], now: datetime) -> tuple[Node, ...]:
     return tuple(node for node in alive(nodes, now) if "run" in node.roles and not node.out)
 
 
-def fitting(nodes: Collection[Node], count: int, gpu_class: str | None) -> tuple[Node, ...]:
-    """Those that have so many GPUs of the class; all, where none are wanted."""
-    return tuple(node for node in nodes if gpu_class is None or _gpus(node)[gpu_class] >= count)
+def fitting(nodes: Collection[Node], wanted: Resources, gpu_class: str | None) -> tuple[Node, ...]:
+    """Those that have the labels, the models and so many GPUs of the class (any, before there is one)."""
+    able = [node for node in nodes if {*wanted.labels} <= {*node.labels} and {*wanted.models} <= {*node.models}]
+    return tuple(node for node in able if gpu_class is None or _gpus(node)[gpu_class] >= wanted.gpus)
 
 
 def _gpus(node: Node) -> Counter[str]:
@@ -53,7 +54,7 @@ def gpu_class(wanted: Resources, nodes: Collection[Node], now: datetime) -> str 
     there = running(nodes, now)
     models = {gpu.gpu_class: gpu.model for node in there for gpu in node.gpus}
     named = [found for found, model in models.items() if fits_model(wanted, model)]
-    count = {found: len(fitting(there, wanted.gpus, found)) for found in named}
+    count = {found: len(fitting(there, wanted, found)) for found in named}
     enough = sorted(found for found in named if count[found])
     return max(enough, key=lambda found: count[found], default=None)
 
@@ -67,20 +68,29 @@ def models(nodes: Collection[Node], now: datetime) -> list[str]:
 def waits(bisection: Bisection, nodes: Collection[Node], now: datetime) -> tuple[str, ...]:
     """What a bisection that has begun waits for, when no node that takes probes has its GPUs any more."""
     wanted, resources = bisection.setup.gpu_class, bisection.request.recipe.resources
-    if bisection.state not in LIVE_BISECTIONS or fitting(running(nodes, now), resources.gpus, wanted):
+    there = running(nodes, now)
+    if bisection.state not in LIVE_BISECTIONS or fitting(there, resources, wanted):
         return ()
-    out = [f"{node.name} is out: {node.out}" for node in fitting(nodes, resources.gpus, wanted) if node.out]
+    out = [f"{node.name} is out: {node.out}" for node in fitting(nodes, resources, wanted) if node.out]
+    if resources.labels or resources.models:
+        missing = ((node.name, _missing(node, resources)) for node in there)
+        return ("; ".join((wording.waits_for_fit(resources, sorted(missing), models(nodes, now)), *out)),)
     if wanted is None:
         return ("; ".join(("waits for a node that takes probes", *out)),) if out else ()
     return ("; ".join((wording.waits_for_gpus(resources, models(nodes, now)), *out)),)
+
+
+def _missing(node: Node, wanted: Resources) -> tuple[str, ...]:
+    """Labels and models that it lacks."""
+    return tuple(sorted(({*wanted.labels} - {*node.labels}) | ({*wanted.models} - {*node.models})))
 
 
 def another(tx: Transaction, probe: Probe, faults: Sequence[Fault], now: datetime) -> str | None:
     """A node for the next attempt that none of the faults is of, the one with least to do; None when there is none."""
     bisection = tx.bisection(probe.bisection_id)
     tried, unfit = {fault.node for fault in faults}, {fault.node for fault in faults if fault.kind in REFUSED}
-    count, wanted = bisection.request.recipe.resources.gpus, bisection.setup.gpu_class
-    there = fitting(running(tx.nodes(), now), count, wanted)
+    wanted, gpus = bisection.request.recipe.resources, bisection.setup.gpu_class
+    there = fitting(running(tx.nodes(), now), wanted, gpus)
     if (measured := measured_on(tx, bisection)) is not None:
         comparable = alike(tx, bisection, measured, now)
         there = tuple(node for node in there if node.name in comparable)
@@ -90,8 +100,8 @@ def another(tx: Transaction, probe: Probe, faults: Sequence[Fault], now: datetim
         left = [node for node in there if node.name not in unfit]
     if not left or not faults[-1].node:
         return None
-    busy = Counter(other.node or other.target for other in tx.probes_in((ProbeState.QUEUED, ProbeState.RUNNING)))
-    return min(left, key=lambda node: (busy[node.name], node.name)).name
+    busy = tx.busy()
+    return min(left, key=lambda node: (busy.get(node.name, 0), node.name)).name
 
 
 def measured_on(tx: Transaction, bisection: Bisection) -> str | None:
@@ -121,8 +131,8 @@ def alike(tx: Transaction, bisection: Bisection, name: str, now: datetime) -> tu
     known = tx.node(name)
     if known is None:
         return (name,)
-    count, wanted = bisection.request.recipe.resources.gpus, bisection.setup.gpu_class
-    there = [node for node in fitting(running(tx.nodes(), now), count, wanted) if _hardware(node) == _hardware(known)]
+    wanted, gpus = bisection.request.recipe.resources, bisection.setup.gpu_class
+    there = [node for node in fitting(running(tx.nodes(), now), wanted, gpus) if _hardware(node) == _hardware(known)]
     return tuple(sorted((node.name for node in there), key=lambda other: (other != name, other)))
 
 
@@ -153,4 +163,4 @@ def bring_back(tx: Transaction, name: str, now: datetime) -> Node:
 def stranded(tx: Transaction, now: datetime) -> tuple[Probe, ...]:
     """Probes that are queued for one node that takes none now."""
     there = {node.name for node in running(tx.nodes(), now)}
-    return tuple(p for p in tx.probes_in((ProbeState.QUEUED,)) if p.target is not None and p.target not in there)
+    return tuple(probe for probe in tx.queued_for_nodes() if probe.queue.partition(".")[2] not in there)

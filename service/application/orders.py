@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC
 
+from service.application import turns
 from service.application.keys import fixups_of
 from service.application.ports import (
     BaseOrder,
@@ -77,7 +78,7 @@ class Composer:
             secrets=request.recipe.secrets,
             model_cache=request.recipe.model_cache,
             project=_project(request.recipe),
-            target=probe.target,
+            target=probe.target or turns.node_of(probe.queue),
         )
 
     def _source(self, sha: str) -> SourceOrder:

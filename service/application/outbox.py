@@ -10,7 +10,8 @@ from typing import Any
 from service.application.measure import cards_of
 from service.application.orders import Composer
 from service.application.ports import Ports, Transaction
-from service.domain.bisection import Message
+from service.application.waiting import BUILD
+from service.domain.bisection import Build, Message, Probe
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 
 #: What is to be sent within so long of the transaction's beginning is sent at its end; the sweep sends the rest.
@@ -38,16 +39,36 @@ class Posted:
 
 @dataclass(frozen=True)
 class Recorder:
-    """A transaction that remembers what was posted in it to be sent at once; everything else is the transaction's."""
+    """A transaction that remembers what was posted in it to be sent at once, and in which queues something waits now or
+    a slot became free; everything else is the transaction's."""
 
     tx: Transaction
     began: datetime
     posted: list[Message] = field(default_factory=list)
+    touched: set[str] = field(default_factory=set)
+    _queues: dict[str, str] = field(default_factory=dict)
 
     def post(self, message: Message, at: datetime) -> None:
         self.tx.post(message, at)
         if at <= self.began + AT_ONCE:
             self.posted.append(message)
+
+    def probe(self, id: str, *, lock: bool = False) -> Probe:
+        found = self.tx.probe(id, lock=lock)
+        self._queues.setdefault(id, found.queue)
+        return found
+
+    def save_probe(self, probe: Probe) -> None:
+        self.tx.save_probe(probe)
+        begun = probe.state is ProbeState.RUNNING or (probe.state is ProbeState.QUEUED and probe.sent_at is not None)
+        if not begun and not (probe.state is ProbeState.BUILDING and not probe.attempt):
+            self.touched.update((probe.queue, self._queues.get(probe.id, probe.queue)))
+
+    def save_build(self, build: Build) -> None:
+        self.tx.save_build(build)
+        waits = build.state in (BuildState.QUEUED, BuildState.WAITING) and build.sent_at is None
+        if waits or (build.finished_at is not None and build.finished_at >= self.began):
+            self.touched.add(BUILD)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.tx, name)
@@ -87,7 +108,7 @@ def _survey(tx: Transaction, id: str, attempt: object) -> Callable[[Ports], None
 def _build(tx: Transaction, key: str, attempt: object) -> tuple[str, Callable[[Ports], None]]:
     """With the bisection that it is made for."""
     build = tx.build(key)
-    if build is None or build.attempt != attempt or build.state is not BuildState.QUEUED:
+    if build is None or build.attempt != attempt or build.state is not BuildState.QUEUED or build.sent_at is None:
         return "", _nothing
     bisection = tx.bisection(build.bisection_id)
     base = tx.build(build.base_key) if build.base_key is not None else None
@@ -97,7 +118,7 @@ def _build(tx: Transaction, key: str, attempt: object) -> tuple[str, Callable[[P
 
 def _probe(tx: Transaction, id: str, attempt: object) -> Callable[[Ports], None]:
     probe = tx.probe(id)
-    if probe.attempt != attempt or probe.state is not ProbeState.QUEUED:
+    if probe.attempt != attempt or probe.state is not ProbeState.QUEUED or probe.sent_at is None:
         return _nothing
     bisection = tx.bisection(probe.bisection_id)
     build = tx.build(probe.build_key) if probe.build_key else None

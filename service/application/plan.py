@@ -101,7 +101,7 @@ def _ahead_of_search(
     now = {want.sha for want in wanted}
     ends = [(sha, 1.0) for sha in (bad, *goods) if sha not in now]
     costs = cost(scope.keys, forecast, scope.keys)
-    prior, noise = scope.lead.prior, _noise(bisection)
+    prior, noise = scope.lead.prior, noise_of(bisection)
     first = next_probes(scope.range, taken, prior, cost=costs, width=bisection.request.width, noise=noise)
     later = likely_next(scope.range, taken, prior, in_flight=first, n=LOOK_AHEAD, cost=costs, noise=noise)
     return worth_building([*ends, *((sha, 0.99) for sha in first), *later], scope.keys, forecast)
@@ -152,7 +152,7 @@ def _search(bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecas
     range_ = scope.range
     evidence = evidence_of(probes)
     live = [probe for probe in probes if probe.state in LIVE_PROBES]
-    match conclusion(range_, evidence, scope.lead.prior, _noise(bisection)):
+    match conclusion(range_, evidence, scope.lead.prior, noise_of(bisection)):
         case Found(sha=sha, candidates_left=left, confidence=confidence):
             sure = confidence if bisection.request.flaky else None
             answer = Answer((sha,), wording.why_found(sha, probes, sure), sure)
@@ -168,7 +168,7 @@ def _search(bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecas
             return replace(going, candidates_left=left, expected_probes=expected, note=note)
 
 
-def _noise(bisection: Bisection) -> Noise | None:
+def noise_of(bisection: Bisection) -> Noise | None:
     return UNKNOWN if bisection.request.flaky else None
 
 
@@ -183,7 +183,7 @@ def _suspects(shas: tuple[str, ...], why: str, probes: Sequence[Probe]) -> Step:
 
 def _go_on(bisection: Bisection, probes: Sequence[Probe], scope: Scope, evidence: Evidence, forecast: Forecast) -> Step:
     live = [probe for probe in probes if probe.state in LIVE_PROBES]
-    noise, width, prior = _noise(bisection), bisection.request.width, scope.lead.prior
+    noise, width, prior = noise_of(bisection), bisection.request.width, scope.lead.prior
     flying = tuple(probe.sha for probe in live)
     worthless = set(redundant(scope.range, evidence, flying, prior, noise))
     kept = tuple(probe.sha for probe in live if probe.sha not in worthless)

@@ -64,7 +64,9 @@ def probe_ended(tx: Transaction, report: ProbeReport, now: datetime) -> bool:
         stale: dict[str, object] = {"probe": probe.id, "attempt": report.attempt, "node": report.node}
         tx.add_event(probe.bisection_id, now, "stale", stale)
         return False
+    leased, used = probe.gpu_leased_s + report.gpu_leased_s, probe.gpu_used_s + report.gpu_used_s
     probe = replace(probe, node=report.node, started_at=probe.started_at or now)
+    probe = replace(probe, gpu_leased_s=leased, gpu_used_s=used)
     if report.fault is not None:
         retry_probe(tx, probe, replace(report.fault, node=report.node), now)
     elif report.outcome is not None:

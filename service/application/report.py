@@ -11,6 +11,7 @@ from service.application import wording
 from service.domain.bisection import Bisection, Build, Commit, Probe
 from service.domain.evidence import Verdict
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
+from service.domain.spending import Spent
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Report:
     """`good`, `bad` are empty until the commits are looked up; `answer` and `evidence` before the end.
 
     `wheels`: how they came about. `drift`: what else differs between the first bad commit and its parent.
+    `waiting`: probes that wait for their turn.
     """
 
     bisection: Bisection
@@ -59,6 +61,8 @@ class Report:
     explanation: tuple[str, ...]
     wheels: Wheels = field(default_factory=lambda: Wheels())
     drift: tuple[Drift, ...] = ()
+    spent: Spent = field(default_factory=Spent)
+    waiting: int = 0
 
 
 def wanted_commits(bisection: Bisection, probes: Sequence[Probe]) -> frozenset[str]:
@@ -74,6 +78,7 @@ def report(
     commits: Mapping[str, Commit],
     builds: Sequence[Build] = (),
     waits: Sequence[str] = (),
+    spent: Spent | None = None,
 ) -> Report:
     """`waits`: what it waits for that is not its own work, a sentence each."""
     answer = tuple(commits[sha] for sha in bisection.answer.shas) if bisection.answer else ()
@@ -96,6 +101,8 @@ def report(
         ),
         wheels=wheels_of(bisection, builds),
         drift=drift,
+        spent=spent or Spent(),
+        waiting=sum(probe.state is ProbeState.QUEUED and probe.sent_at is None for probe in probes),
     )
 
 

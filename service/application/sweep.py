@@ -10,9 +10,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from service.application import builds, nodes, survey
+from service.application.advance import ADVANCING
+from service.application.cancel import charged, stop
 from service.application.dispatch import queue_probe
 from service.application.ports import ProbeQueue, Transaction
 from service.application.record import probe_started, release, retry_build, retry_probe
+from service.application.waiting import BUILD
 from service.domain.bisection import Bisection, Build, Message, Probe
 from service.domain.evidence import Fault
 from service.domain.lifecycle import LIVE_BUILDS, BisectionState, BuildState, ProbeState
@@ -21,7 +24,7 @@ SILENCE_S = 30.0
 _LOST = Fault("lost", "the node stopped answering while it ran", "see whether the node is up, and its worker's log")
 _RESTARTED = Fault("restarted", "the node's worker was restarted while it ran", "see the worker's log")
 _IN_FLIGHT = (ProbeState.QUEUED, ProbeState.RUNNING)
-_UNPREPARED = (BisectionState.QUEUED, BisectionState.PREPARING)
+UNPREPARED = (BisectionState.QUEUED, BisectionState.PREPARING)
 
 
 @dataclass(frozen=True, order=True)
@@ -35,11 +38,21 @@ class Ticket:
 
 
 def carried(tx: Transaction) -> frozenset[Ticket]:
-    """All that should be under way now."""
-    probes = {Ticket("probe", p.id, p.attempt, p.silent_since is not None) for p in tx.probes_in(_IN_FLIGHT)}
-    made = {Ticket("build", b.key, b.attempt, b.silent_since is not None) for b in tx.builds_in(LIVE_BUILDS)}
-    unprepared = {_of_preparation(found) for found in tx.bisections(_UNPREPARED, limit=1000)}
-    return frozenset(probes | made | unprepared)
+    """All that should be under way now; what waits for its turn is not."""
+    sent = {Ticket(out.kind, out.id, out.attempt, out.silent) for out in tx.all_out()}
+    waiting = {Ticket("build", build.key, build.attempt) for build in tx.builds_in((BuildState.WAITING,))}
+    unprepared = {_of_preparation(found) for found in tx.bisections(UNPREPARED, limit=1000)}
+    return frozenset(sent | waiting | unprepared)
+
+
+def to_go_on(tx: Transaction, now: datetime) -> frozenset[str]:
+    """Bisections that may have something to do though nothing happened to them: those that a crash left without a live
+    probe, those whose budget may be spent by time alone, and those that may build ahead when builders have nothing to
+    do."""
+    limited = {one.id for one in tx.limited(now) if one.gpu_s is not None or one.past}
+    slots = tx.slots(BUILD, now - nodes.SILENT) or 0
+    free = 0 if tx.lines(BUILD, now) else max(slots - sum(tx.out(BUILD).values()), 0)
+    return frozenset({*tx.idle(ADVANCING), *limited, *tx.building(ADVANCING, free)})
 
 
 def _of_preparation(bisection: Bisection) -> Ticket:
@@ -72,7 +85,7 @@ def put_back(tx: Transaction, ticket: Ticket, gone: bool, now: datetime) -> froz
 
 def _probe(tx: Transaction, ticket: Ticket, gone: bool, now: datetime) -> set[str]:
     probe = tx.probe(ticket.id, lock=True)
-    if probe.attempt != ticket.attempt or probe.state not in _IN_FLIGHT:
+    if probe.attempt != ticket.attempt or probe.state not in _IN_FLIGHT or probe.sent_at is None:
         return set()
     silent = _silent_since(probe, gone, now)
     if _too_long(silent, now):
@@ -91,7 +104,8 @@ def _put_back_probe(tx: Transaction, probe: Probe, now: datetime) -> None:
     else:
         # Should the node be back after all, its run is not wanted any more.
         stop(tx, "probe", probe.id, probe.attempt, now)
-        retry_probe(tx, probe, replace(_LOST, node=probe.node or ""), now)
+        spent = charged(tx, probe, probe.silent_since or now)
+        retry_probe(tx, spent, replace(_LOST, node=probe.node or ""), now)
 
 
 def _send_again(tx: Transaction, ticket: Ticket, now: datetime) -> None:
@@ -101,12 +115,6 @@ def _send_again(tx: Transaction, ticket: Ticket, now: datetime) -> None:
     """
     key = f"{ticket.kind}:{ticket.id}:{ticket.attempt}:{now.isoformat()}"
     tx.post(Message(ticket.kind, key, {"id": ticket.id, "attempt": ticket.attempt}), now)
-
-
-def stop(tx: Transaction, kind: str, id: str, attempt: int, now: datetime) -> None:
-    """Whatever still works on this attempt is to end."""
-    payload: dict[str, object] = {"kind": kind, "id": id, "attempt": attempt}
-    tx.post(Message("cancel", f"cancel:{kind}:{id}:{attempt}", payload), now)
 
 
 def send_elsewhere(tx: Transaction, found: Probe, now: datetime) -> None:
@@ -128,6 +136,8 @@ def _build(tx: Transaction, ticket: Ticket, gone: bool, now: datetime) -> set[st
         return set()
     if build.state is BuildState.WAITING:
         return _waiting(tx, build, now)
+    if build.sent_at is None:
+        return set()
     silent = _silent_since(build, gone, now)
     if _too_long(silent, now) and build.state is BuildState.RUNNING:
         return set(retry_build(tx, build, _LOST, now))
@@ -160,7 +170,7 @@ def _survey(tx: Transaction, ticket: Ticket, gone: bool, now: datetime) -> None:
 
 def _prepare_again(tx: Transaction, ticket: Ticket, now: datetime) -> None:
     found = tx.bisection(ticket.id)
-    if found.state in _UNPREPARED and _too_long(found.updated_at, now):
+    if found.state in UNPREPARED and _too_long(found.updated_at, now):
         tx.save_bisection(replace(found, updated_at=now))
         _send_again(tx, ticket, now)
 
@@ -203,5 +213,5 @@ def give_back(tx: Transaction, ticket: Ticket, now: datetime) -> frozenset[str]:
     probe = tx.probe(ticket.id, lock=True)
     if probe.attempt != ticket.attempt or probe.state is not ProbeState.RUNNING:
         return frozenset()
-    retry_probe(tx, probe, replace(_RESTARTED, node=probe.node or ""), now)
+    retry_probe(tx, charged(tx, probe, now), replace(_RESTARTED, node=probe.node or ""), now)
     return frozenset({probe.bisection_id})

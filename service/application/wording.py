@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from service.domain.bisection import Answer, Bisection, Commit, Probe, Problem
+from service.domain.budget import Budget
+from service.domain.duration import spoken
 from service.domain.errors import BadEnds, UserError
 from service.domain.evidence import Fault, Verdict
 from service.domain.lifecycle import BisectionState
 from service.domain.recipe import Resources
+from service.domain.spending import Spent
 
 LAST_LINES = 10
 #: No answer that stands on chances is said to be surer.
@@ -79,6 +82,14 @@ def waits_for_gpus(wanted: Resources, models: Sequence[str]) -> str:
     have = f"the nodes have {', '.join(models)}" if models else "no node has a GPU"
     cards = "1 GPU" if wanted.gpus == 1 else f"{wanted.gpus} GPUs"
     return f"waits for a node with {cards}{which}: {have}"
+
+
+def waits_for_fit(wanted: Resources, missing: Sequence[tuple[str, Sequence[str]]], models: Sequence[str]) -> str:
+    """`missing`: by node, labels and models that it lacks."""
+    needs = [f"the label {label}" for label in wanted.labels] + [f"the model {model}" for model in wanted.models]
+    lack = [f"{node} lacks {', '.join(what)}" for node, what in missing if what]
+    gpus = [waits_for_gpus(wanted, models).removeprefix("waits for a node with ")] if wanted.gpus else []
+    return "; ".join((f"waits for a node with {' and '.join(needs)}", *(lack or gpus or ("no node takes probes",))))
 
 
 def waits_for_alike(name: str, hardware: str, out: str) -> str:
@@ -157,6 +168,43 @@ def looked_first(points: Sequence[str]) -> str:
 def noted(notes: Sequence[str], note: str) -> tuple[str, ...]:
     """With where it looked first, once; it may change when verdicts do."""
     return (*(other for other in notes if not other.startswith(_LOOKED_FIRST)), note) if note else tuple(notes)
+
+
+def budget_spent(budget: Budget, spent: Spent) -> Problem:
+    return Problem(
+        "budget-spent",
+        "The budget was spent before the ends were checked",
+        f"{_of_budget(budget, spent)} before it was seen that good is good and bad is bad",
+        field="budget",
+        advice="submit it again with a larger budget; wheels that were built are kept",
+    )
+
+
+def why_budget(budget: Budget, spent: Spent, expected: float | None) -> str:
+    """`expected`: probes that would still have been tried."""
+    more = max(round(expected), 1) if expected is not None else None
+    needed = f"about {more} more {'probe' if more == 1 else 'probes'} would have found it; " if more else ""
+    return (
+        f"{_of_budget(budget, spent)}; {needed}to go on, submit it again with these suspects as its range, or with a "
+        "larger budget: wheels that were built are kept"
+    )
+
+
+def _of_budget(budget: Budget, spent: Spent) -> str:
+    """Which part of it is spent, and what was in all."""
+    parts = []
+    if budget.wall_s is not None and spent.wall_s >= budget.wall_s:
+        parts.append(f"{spoken(budget.wall_s)} of time")
+    if budget.gpu_s is not None and spent.gpu_s >= budget.gpu_s:
+        parts.append(f"{spoken(budget.gpu_s)} of GPUs")
+    if budget.probes is not None and (spent.probes >= budget.probes or not parts):
+        parts.append(f"{budget.probes} {'probe' if budget.probes == 1 else 'probes'}")
+    return f"the budget of {' and '.join(parts)} is spent ({what_was_spent(spent)})"
+
+
+def what_was_spent(spent: Spent) -> str:
+    gpus = f", {spoken(spent.gpu_s)} of GPUs" if spent.gpu_s else ""
+    return f"{spent.probes} {'probe' if spent.probes == 1 else 'probes'} in {spoken(spent.wall_s)}{gpus}"
 
 
 def why_found(sha: str, probes: Sequence[Probe], confidence: float | None = None) -> str:

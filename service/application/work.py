@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import cast
 
+from service.application import turns
 from service.application.advance import ADVANCING, advance
 from service.application.keys import Scope, scope_of
 from service.application.outbox import Posted, Recorder, compose
@@ -21,9 +24,39 @@ log = logging.getLogger(__name__)
 NO_HISTORY = (UserError, HistoryFailed)
 
 
+class Due:
+    """Queues to release, by one thread at a time: what others find to be due meanwhile is done by the one at it."""
+
+    def __init__(self) -> None:
+        self._lock, self._queues, self._busy = threading.Lock(), set[str](), False
+
+    def begin(self, queues: Collection[str]) -> Iterator[str]:
+        """Queue after queue, until there is none left; none at all where another thread is at it."""
+        with self._lock:
+            self._queues.update(queues)
+            if self._busy:
+                return
+            self._busy = True
+        try:
+            while (queue := self._next()) is not None:
+                yield queue
+        except BaseException:
+            self._busy = False
+            raise
+
+    def _next(self) -> str | None:
+        with self._lock:
+            queue = min(self._queues, default=None)
+            self._queues -= {queue}
+            # In the same moment, or what is added now would be nobody's.
+            self._busy = queue is not None
+            return queue
+
+
 @dataclass(frozen=True)
 class Work:
     ports: Ports
+    _due: Due = field(init=False, default_factory=Due, compare=False, repr=False)
 
     @contextmanager
     def _work(self) -> Iterator[Transaction]:
@@ -33,6 +66,21 @@ class Work:
             yield recorder
             posted = tuple(compose(tx, message) for message in recorder.posted)
         self._deliver(posted)
+        self._release(recorder.touched)
+
+    def _release(self, queues: Collection[str]) -> None:
+        """Sends what is next in these queues, in transactions of its own: one for all that ended at about the same
+        time, and no result waits for another's turn. Should we die before, the sweep does it."""
+        for queue in self._due.begin(queues):
+            try:
+                with self.ports.bisections.transaction() as tx:
+                    recorder = Recorder(tx, self.ports.clock.now())
+                    turns.release(cast(Transaction, recorder), queue, recorder.began)
+                    posted = tuple(compose(tx, message) for message in recorder.posted)
+            except StoreBusy as error:
+                log.warning("what waits in %s is sent by the sweep: %s", queue, error)
+                continue
+            self._deliver(posted)
 
     def _deliver(self, posted: tuple[Posted, ...]) -> None:
         sent = []

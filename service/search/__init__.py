@@ -5,6 +5,7 @@ from service.search.choice import next_probes, redundant
 from service.search.conclusion import Conclusion, Contradiction, Found, Searching, Suspects, conclusion
 from service.search.evidence import Evidence, Observation, Verdict
 from service.search.graph import Range
+from service.search.known import known
 from service.search.noise import UNKNOWN, Noise
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Suspects",
     "Verdict",
     "conclusion",
+    "known",
     "likely_next",
     "next_probes",
     "redundant",

@@ -15,6 +15,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from service.adapters.database.engine import will_pass
 from service.adapters.database.figures import SqlFigures
 from service.adapters.database.rows import BISECTIONS, BUILDS, EVENTS, NODES, OUTBOX, PROBES, changes, from_row, to_row
+from service.adapters.database.turns import Turns
 from service.application.ports import Kept, Stock, StoreBusy
 from service.domain.bisection import Bisection, Build, Event, Message, Node, Origin, Probe
 from service.domain.errors import NotFound
@@ -23,7 +24,7 @@ from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_BUILDS, BisectionStat
 T = TypeVar("T", Bisection, Probe)
 
 
-class SqlTransaction(SqlFigures):
+class SqlTransaction(SqlFigures, Turns):
     """Lives as long as its connection's transaction. Not for more than one thread.
 
     `lock`: SELECT … FOR NO KEY UPDATE, which excludes itself, but not the check that a new event's bisection is there.
@@ -84,10 +85,16 @@ class SqlTransaction(SqlFigures):
             # A row that is not there cannot be locked, and two transactions must not both find that they are the first.
             self._connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(key, 0))))
             row = self._rows(query).first()
-        return None if row is None else from_row(Build, row)
+        return None if row is None else self._remember_builds((from_row(Build, row),))[0]
 
     def save_build(self, build: Build) -> None:
-        self._replace(BUILDS, "key", build)
+        """What this transaction has read is written where it differs: its turn may come meanwhile."""
+        read = self._read.get((Build, build.key))
+        if read is None:
+            self._replace(BUILDS, "key", build)
+        elif values := changes(read, build):
+            self._connection.execute(update(BUILDS).where(BUILDS.c.key == build.key).values(values))
+        self._remember_builds((build,))
 
     def builds_in(self, states: Collection[BuildState]) -> tuple[Build, ...]:
         return self._builds(BUILDS.c.state.in_(sorted(states)))
@@ -129,7 +136,11 @@ class SqlTransaction(SqlFigures):
 
     def _builds(self, *where: Any) -> tuple[Build, ...]:
         query = select(BUILDS).where(*where).order_by(BUILDS.c.queued_at, BUILDS.c.key)
-        return tuple(from_row(Build, row) for row in self._rows(query))
+        return self._remember_builds(tuple(from_row(Build, row) for row in self._rows(query)))
+
+    def _remember_builds(self, builds: tuple[Build, ...]) -> tuple[Build, ...]:
+        self._read.update({(Build, build.key): build for build in builds})
+        return builds
 
     def add_event(self, bisection_id: str, at: datetime, kind: str, data: dict[str, object]) -> None:
         row = {"bisection_id": bisection_id, "at": at, "kind": kind, "data": data}

@@ -3,7 +3,7 @@
 from service.search.metric.choice import next_commit
 from service.search.metric.drift import steady
 from service.search.metric.ends import compare_ends
-from service.search.metric.location import locate
+from service.search.metric.location import known, locate
 from service.search.metric.results import Ends, Location, Shape, Steady, Step
 from service.search.metric.samples import Interval, Question, Reading, Sample
 
@@ -18,6 +18,7 @@ __all__ = [
     "Steady",
     "Step",
     "compare_ends",
+    "known",
     "locate",
     "next_commit",
     "steady",

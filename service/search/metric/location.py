@@ -50,6 +50,15 @@ def locate(range_: Range, samples: Sequence[Sample], question: Question, *, skip
     )
 
 
+def known(range_: Range, samples: Sequence[Sample], question: Question) -> tuple[str, ...]:
+    """For a search that has to stop here: the fewest commits that hold the largest step with the stated confidence, the
+    most suspect first; all before anything was measured."""
+    if not samples:
+        return tuple(range_.shas)
+    order = held(_shares(examine(range_, samples, question)), question.confidence)
+    return tuple(range_.shas[index] for index in order.tolist())
+
+
 def stated(state: State, belief: float) -> float:
     return max(0.0, 1 - (CAUTION + (SEVERAL - CAUTION) * state.posterior.several) * (1 - belief))
 

@@ -1,0 +1,41 @@
+"""What a bisection has cost, in the terms of its budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from service.domain.bisection import Bisection, Probe
+from service.domain.lifecycle import ProbeState
+
+
+@dataclass(frozen=True)
+class Spent:
+    """As of a Budget: what it limits, all of it known."""
+
+    probes: int = 0
+    wall_s: float = 0.0
+    gpu_s: float = 0.0
+
+
+def spent(found: Bisection, probes: Iterable[Probe], now: datetime) -> Spent:
+    """`probes`: all of the bisection. What runs has cost its cards since it began."""
+    several = tuple(probes)
+    cards = found.request.recipe.resources.gpus
+    running = sum(_seconds(p.started_at, now) for p in several if p.state is ProbeState.RUNNING)
+    return Spent(
+        probes=sum(probe.verdict is not None for probe in several),
+        wall_s=wall_s(found, now),
+        gpu_s=sum(probe.gpu_leased_s for probe in several) + cards * running,
+    )
+
+
+def wall_s(found: Bisection, now: datetime) -> float:
+    """Seconds since it was submitted, or until it ended, without those in which it was paused."""
+    end = found.ended_at or now
+    return max(_seconds(found.created_at, end) - found.paused_s - _seconds(found.paused_at, end), 0.0)
+
+
+def _seconds(start: datetime | None, end: datetime) -> float:
+    return max((end - start).total_seconds(), 0.0) if start is not None else 0.0
