@@ -14,6 +14,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 from pydantic import ValidationError
 
+from service.domain.budget import Priority
 from service.domain.errors import BadRequest
 from service.domain.lifecycle import BisectionState
 from service.doors import paths
@@ -104,9 +105,10 @@ class Client:
         """Of a link as the views hold it."""
         return self.base_url + path
 
-    def submit(self, document: Mapping[str, Any]) -> BisectionView:
-        """`document`: the keys of a request file (docs/requests.md)."""
-        return self._view(BisectionView, "POST", "/bisections", json=document)
+    def submit(self, document: Mapping[str, Any], key: str | None = None) -> BisectionView:
+        """`document`: the keys of a request file (docs/requests.md). `key`: sent again with it, it begins no second."""
+        headers = {"Idempotency-Key": key} if key is not None else {}
+        return self._view(BisectionView, "POST", "/bisections", json=document, headers=headers)
 
     def complete(self, document: Mapping[str, Any]) -> RequestView:
         """What `submit` would begin, with all defaults and notes."""
@@ -125,6 +127,16 @@ class Client:
 
     def cancel(self, id: str) -> BisectionView:
         return self._view(BisectionView, "DELETE", f"/bisections/{quote(id, safe='')}")
+
+    def pause(self, id: str) -> BisectionView:
+        return self._view(BisectionView, "POST", f"/bisections/{quote(id, safe='')}/pause")
+
+    def resume(self, id: str) -> BisectionView:
+        return self._view(BisectionView, "POST", f"/bisections/{quote(id, safe='')}/resume")
+
+    def prioritize(self, id: str, priority: Priority) -> BisectionView:
+        change = {"priority": str(priority)}
+        return self._view(BisectionView, "PATCH", f"/bisections/{quote(id, safe='')}", json=change)
 
     def probes(self, id: str) -> tuple[ProbeView, ...]:
         return self._view(ProbeList, "GET", f"/bisections/{quote(id, safe='')}/probes").items

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from service.cli import screen
@@ -13,16 +15,35 @@ from service.domain.budget import Priority
 from service.domain.duration import spoken
 from service.domain.metric import Threshold
 from service.domain.size import told
-from service.doors.api.views import BudgetView, MeasuringView, MetricView, ReproductionView, RequestView, ServeView
+from service.doors.api.views import (
+    BudgetView,
+    MeasuringView,
+    MetricView,
+    ReportView,
+    ReproductionView,
+    RequestView,
+    ServeView,
+)
 
 
-def show(out: Console, request: RequestView) -> None:
+def would_run(out: Console, request: RequestView) -> None:
+    screen.put(out, Text("Nothing was begun. This is what would be run:", style="bold"))
+    out.print("")
+    screen.put(out, _grid(request))
+
+
+def section(out: Console, request: RequestView) -> None:
+    """Of a report."""
+    out.print("")
+    screen.put(out, Text("Request", style="bold"))
+    screen.put(out, Padding(_grid(request), (0, 0, 0, 2), expand=False))
+
+
+def _grid(request: RequestView) -> Table:
     grid = screen.pairs()
     for name, said in _rows(request):
         grid.add_row(name, screen.clean(said) if "\n" not in said else _lines(said))
-    screen.put(out, Text("Nothing was begun. This is what would be run:", style="bold"))
-    out.print("")
-    screen.put(out, grid)
+    return grid
 
 
 def _rows(request: RequestView) -> Iterator[tuple[str, str]]:
@@ -66,6 +87,19 @@ def budget(most: BudgetView) -> Iterator[str]:
         yield f"{spoken(most.wall_s)} since it was submitted"
     if most.gpu_s is not None:
         yield f"{most.gpu_s / 3600:.4g} GPU hours"
+
+
+def spent(report: ReportView) -> list[str]:
+    """Of each limit, how much is spent."""
+    most, cost = report.request.budget, report.spent
+    told = []
+    if most.probes is not None:
+        told.append(f"{cost.probes} of {screen.count(most.probes, 'probe')}")
+    if most.wall_s is not None:
+        told.append(f"{spoken(cost.wall_s)} of {spoken(most.wall_s)}")
+    if most.gpu_s is not None:
+        told.append(f"{cost.gpu_s / 3600:.2f} of {most.gpu_s / 3600:.4g} GPU hours")
+    return told
 
 
 def _reproduction(script: str | None, serve: ServeView | None, check: str | None, of: str) -> Iterator[tuple[str, str]]:

@@ -17,8 +17,8 @@ from rich.padding import Padding
 from rich.text import Text
 from typer.core import TyperGroup
 
-from service.cli import asked, isolation, operating, requests, screen, status, tell
-from service.cli.options import DEFAULT_URL, Id, Json, Url
+from service.cli import asked, isolation, operating, requests, screen, status, steering, tell
+from service.cli.options import DEFAULT_URL, Id, Json, Url, state_of
 from service.cli.show import bisections, show
 from service.cli.status import CommandError, Status
 from service.client import DEFAULT_PORT, Client, NoService, ProblemError
@@ -139,6 +139,9 @@ def submit(
     change: Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="Set a key, like good=v1.4.0.")] = [],  # noqa: B006
     script: Annotated[Path | None, typer.Option(help="Take the script from this file.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be run, and begin nothing.")] = False,
+    key: Annotated[
+        str | None, typer.Option("--key", metavar="TEXT", help="Sent again with this key, it begins no second one.")
+    ] = None,
     wait_s: Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait for the refs to be looked up.")] = 15,
     as_json: Json = False,
     url: Url = DEFAULT_URL,
@@ -149,7 +152,7 @@ def submit(
         if dry_run:
             _show_request(client.complete(document), as_json)
             return
-        made = client.submit(document)
+        made = client.submit(document, key)
         out = screen.console(stderr=as_json)
         out.print(Text.assemble("Bisection ", (made.id, "bold"), f" at {client.url(made.links.self)}"), soft_wrap=True)
         for note in made.notes:
@@ -167,7 +170,7 @@ def _show_request(request: RequestView, as_json: bool) -> None:
     if as_json:
         tell.as_program(tell.data(request))
     else:
-        asked.show(screen.console(), request)
+        asked.would_run(screen.console(), request)
 
 
 @app.command(epilog=status.HELP)
@@ -183,6 +186,7 @@ def watch(id: Id, as_json: Json = False, url: Url = DEFAULT_URL) -> None:
 def show_one(
     id: Id,
     probes: Annotated[bool, typer.Option("--probes", help="Every probe and every build, too.")] = False,
+    request: Annotated[bool, typer.Option("--request", help="All that was asked for, with the defaults.")] = False,
     as_json: Json = False,
     url: Url = DEFAULT_URL,
 ) -> None:
@@ -195,23 +199,18 @@ def show_one(
             more = {name: [tell.data(each) for each in items] for name, items in lists.items()}
             tell.as_program({**tell.data(report), **more})
         else:
-            show(screen.console(), report, client.url, tried, made, client.curve(report))
+            out = screen.console()
+            show(out, report, client.url, tried, made, client.curve(report))
+            if request:
+                asked.section(out, report.request)
     raise typer.Exit(status.of(report.state))
-
-
-def _state(written: str) -> BisectionState:
-    try:
-        return BisectionState(written)
-    except ValueError:
-        several = "; for several, repeat --state" if "," in written else ""
-        raise typer.BadParameter(f"{written!r} is not one of {', '.join(BisectionState)}{several}") from None
 
 
 @app.command("list")
 def list_all(
     state: Annotated[
         list[BisectionState],
-        typer.Option(metavar="STATE", parser=_state, help="Only those in this state; may be repeated."),
+        typer.Option(metavar="STATE", parser=state_of, help="Only those in this state; may be repeated."),
     ] = [],  # noqa: B006
     live: Annotated[bool, typer.Option("--live", help="Only those that have not ended.")] = False,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=200, help="How many at most.")] = 20,
@@ -266,16 +265,7 @@ def _build_log(client: Client, probe: str, follow: bool) -> Iterator[bytes]:
     return client.build_log(key, follow=follow)
 
 
-@app.command()
-def cancel(id: Id, as_json: Json = False, url: Url = DEFAULT_URL) -> None:
-    """Cancel a bisection, and stop what runs for it."""
-    with Client(url) as client:
-        cancelled = client.cancel(client.find(id))
-    if as_json:
-        tell.as_program(tell.data(cancelled))
-    else:
-        screen.console().print(f"Bisection {cancelled.id} is cancelled.")
-
-
+for steer in (steering.cancel, steering.pause, steering.resume, steering.priority):
+    app.command()(steer)
 app.command()(operating.nodes)
 app.command(epilog=status.HELP)(operating.judge)

@@ -55,14 +55,16 @@ def judge(id: Id, as_json: Json = False, url: Url = DEFAULT_URL) -> None:
 
 
 def _table(found: Sequence[NodeView]) -> Table:
-    table = screen.columns("NODE", "STATE", "SEEN", "SLOTS", "ROLES", "GPUS", "TAKEN OUT")
+    """Labels and models where any node has some: few services have either."""
+    more = [name for name in ("labels", "models") if any(getattr(node, name) for node in found)]
+    table = screen.columns("NODE", "STATE", "SEEN", "SLOTS", "ROLES", "GPUS", *map(str.upper, more), "TAKEN OUT")
     for node in found:
         state = screen.styled("fault" if node.out else node.state)
         state.plain = "out" if node.out else node.state
         roles, seen = ", ".join(node.roles), screen.ago(node.seen_at)
-        table.add_row(
-            screen.clean(node.name), state, seen, str(node.slots), roles, _gpus(node), screen.first_line(node.out)
-        )
+        has = (screen.clean(", ".join(getattr(node, name))) for name in more)
+        name, slots = screen.clean(node.name), str(node.slots)
+        table.add_row(name, state, seen, slots, roles, _gpus(node), *has, screen.first_line(node.out))
     return table
 
 

@@ -7,9 +7,18 @@ from typing import Annotated
 import typer
 
 from service.client import DEFAULT_PORT
+from service.domain.lifecycle import BisectionState
 
 DEFAULT_URL = f"http://127.0.0.1:{DEFAULT_PORT}"
 
 Url = Annotated[str, typer.Option("--url", envvar="FIRSTBAD_URL", help="Where the service answers.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="Id of a bisection, or its beginning.")]
+
+
+def state_of(written: str) -> BisectionState:
+    try:
+        return BisectionState(written)
+    except ValueError:
+        several = "; for several, repeat --state" if "," in written else ""
+        raise typer.BadParameter(f"{written!r} is not one of {', '.join(BisectionState)}{several}") from None

@@ -10,8 +10,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from service.cli import screen
+from service.cli import asked, screen
 from service.cli.plot import Plot
+from service.domain.budget import Priority
 from service.domain.duration import spoken
 from service.domain.evidence import Verdict
 from service.domain.lifecycle import BisectionState, BuildState
@@ -42,13 +43,21 @@ def bisections(items: Sequence[BisectionView]) -> Table:
     for item in items:
         table.add_row(
             item.id,
-            screen.styled(item.state),
+            _standing(item),
             _left(item),
             screen.since(item.created_at),
             ", ".join(sha[:10] for sha in item.first_bad[:3]) + (" …" if len(item.first_bad) > 3 else ""),
             screen.clean(f"{', '.join(item.good)}..{item.bad} of {item.repo}"),
         )
     return table
+
+
+def _standing(item: BisectionView) -> Text:
+    """The state, and what else says whether anything is going to happen."""
+    more = [("paused", "yellow")] if item.paused_at is not None and item.live else []
+    if item.priority is not Priority.NORMAL and item.live:
+        more.append((f"{item.priority} priority", ""))
+    return Text.assemble(screen.styled(item.state), *((f", {word}", style) for word, style in more))
 
 
 def probe_table(probes: Sequence[ProbeView]) -> Table:
@@ -169,7 +178,9 @@ def _evidence(report: ReportView) -> Table:
 
 def _facts(report: ReportView, url: Callable[[str], str]) -> Table:
     grid = screen.pairs()
-    grid.add_row("bisection", Text.assemble(report.id, "  ", screen.styled(report.state)))
+    grid.add_row("bisection", Text.assemble(report.id, "  ", _standing(report)))
+    if report.paused_at is not None and report.live:
+        grid.add_row("paused", f"{screen.when(report.paused_at)}, {screen.ago(report.paused_at)}")
     grid.add_row("repository", screen.clean(report.repo))
     grid.add_row("good", _end(report.good, report.ends.good))
     grid.add_row("bad", _end((report.bad,), (report.ends.bad,) if report.ends.bad else ()))
@@ -178,6 +189,8 @@ def _facts(report: ReportView, url: Callable[[str], str]) -> Table:
             "candidates", f"{_left(report)} left{_expected(report)}" if report.live else str(report.candidates)
         )
     grid.add_row("probes", _probes(report))
+    if spent := asked.spent(report):
+        grid.add_row("budget", ", ".join(spent))
     if wheels := _wheels(report):
         grid.add_row("wheels", wheels)
     for note in report.notes:
@@ -213,8 +226,9 @@ def _expected(view: BisectionView) -> str:
 def _probes(report: ReportView) -> str:
     done = screen.count(report.probes_done, "probe").split()[0] + " done"
     running = f", {len(report.probes_running)} running" if report.probes_running else ""
+    waiting = f", {report.probes_waiting} waiting for their turn" if report.probes_waiting and report.live else ""
     took = screen.between(report.created_at, report.ended_at)
-    return done + running + (f" in {took}" if took else "")
+    return done + running + waiting + (f" in {took}" if took else "")
 
 
 def _wheels(report: ReportView) -> str:

@@ -14,10 +14,11 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from service.cli import screen
+from service.cli import asked, screen
 from service.cli.plot import Plot
 from service.client import Progress
 from service.domain.bisection import Purpose
+from service.domain.budget import Priority
 from service.domain.lifecycle import LIVE_PROBES, BisectionState, ProbeState
 from service.doors.api.views import ProbeView, ReportView
 
@@ -33,10 +34,13 @@ class Story:
 
     with_standing: bool
     told: set[str] = field(default_factory=set)
+    paused: bool = False
+    priority: Priority = Priority.NORMAL
 
     def news(self, progress: Progress) -> Iterator[RenderableType]:
         report = progress.report
         yield from self._beginning(report)
+        yield from self._turns(report)
         if progress.quiet and report.state is BisectionState.PREPARING and report.candidates is not None:
             yield from self._once("waits", "waits for a node that builds")
         judged = False
@@ -61,6 +65,18 @@ class Story:
         yield from self._once("range", range_line(report))
         for note in report.notes:
             yield from self._once(note, f"note: {note}")
+
+    def _turns(self, report: ReportView) -> Iterator[Text]:
+        """Pauses and priorities, as they change."""
+        if report.paused_at is not None and report.live:
+            self.paused = True
+            yield from self._once(f"paused {report.paused_at}", f"paused; firstbad resume {report.id} lets it go on")
+        elif self.paused:
+            self.paused = False
+            yield Text("goes on" if report.live else "ended while it was paused", style="bold")
+        if report.priority is not self.priority:
+            self.priority = report.priority
+            yield Text(f"has the priority {report.priority}", style="bold")
 
     def _once(self, key: str, line: str) -> Iterator[Text]:
         if line and key not in self.told:
@@ -121,6 +137,12 @@ def standing(report: ReportView) -> str:
     parts.append(f"{screen.count(report.probes_done, 'probe')} done")
     if report.expected_remaining:
         parts.append(f"about {round(report.expected_remaining)} to come")
+    if report.probes_waiting:
+        parts.append(f"{report.probes_waiting} waiting for their turn")
+    if spent := asked.spent(report):
+        parts.append(f"spent {', '.join(spent)}")
+    if report.paused_at is not None:
+        parts.append("paused")
     return ", ".join(parts)
 
 

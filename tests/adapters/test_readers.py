@@ -112,7 +112,7 @@ def test_every_reader_has_a_request_on_the_page() -> None:
 def test_what_a_dry_run_shows_is_what_the_page_shows() -> None:
     written, shown = re.findall(r"```(?:yaml|console)\n(.*?)```", PAGE, re.DOTALL)[:2]
     out = io.StringIO()
-    asked.show(Console(file=out, width=10_000), render.request(request(written)))
+    asked.would_run(Console(file=out, width=10_000), render.request(request(written)))
     assert shown.partition("\n")[2] == out.getvalue()
 
 

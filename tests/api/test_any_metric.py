@@ -92,7 +92,7 @@ def problem(body: dict[str, Any]) -> Problem | None:
         return of_user_error(error, "/")
     assert (request.metric is not None) == (body["metric"] is not None)
     out = io.StringIO()
-    asked.show(Console(file=out), render.request(request))
+    asked.would_run(Console(file=out), render.request(request))
     assert ("measured" in out.getvalue()) == (request.metric is not None)
     return None
 

@@ -92,7 +92,7 @@ def test_what_a_pasted_script_becomes_is_what_the_document_shows() -> None:
     policy = Policy(frozenset(SandboxKind), SandboxKind.PROCESS)
     request = complete(submission(parse(written.encode(), "application/yaml")), load(), policy, servers.load())
     out = io.StringIO()
-    asked.show(Console(file=out, width=10_000), render.request(request))
+    asked.would_run(Console(file=out, width=10_000), render.request(request))
     assert shown.partition("\n")[2] == out.getvalue()
 
 

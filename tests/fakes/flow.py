@@ -26,6 +26,7 @@ from service.domain.errors import NotFound, NotNow
 from service.domain.evidence import Fault, Log, Outcome, Phase, Verdict
 from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_PROBES, BisectionState, BuildState, ProbeState
 from service.domain.recipe import Recipe, SandboxKind
+from service.domain.spending import spent
 from tests.fakes.live import LiveWorkers
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -50,6 +51,7 @@ class FakeFlow:
 
     def reset(self) -> None:
         self.kept: dict[str, Bisection] = {}
+        self.keys: list[str | None] = []
         self.tried: dict[str, Probe] = {}
         self.made: dict[str, Build] = {}
         self.happened: list[Event] = []
@@ -68,8 +70,9 @@ class FakeFlow:
         recipes = {name: Recipe(name) for name in ("python", "source")}
         return complete(submission, recipes, policy, servers.load(), readers.load())
 
-    def submit(self, submission: Submission, submitter: str) -> Bisection:
+    def submit(self, submission: Submission, submitter: str, key: str | None = None) -> Bisection:
         request = self.draft(submission)
+        self.keys.append(key)
         id = f"{len(self.kept):02d}" + hashlib.sha1(str(len(self.kept)).encode()).hexdigest()[:8]
         now = datetime.now(UTC)
         begun = Bisection(id, BisectionState.QUEUED, request, submitter, now, now)
@@ -130,7 +133,9 @@ class FakeFlow:
         return self.tried[id]
 
     def report(self, id: str) -> Report:
-        return reports.report(self.bisection(id), self.probes(id), self.history, self.builds(id))
+        found, probes = self.bisection(id), self.probes(id)
+        cost = spent(found, probes, datetime.now(UTC))
+        return reports.report(found, probes, self.history, self.builds(id), (), cost)
 
     def curve(self, id: str) -> Curve:
         metric = metric_of(self.bisection(id))

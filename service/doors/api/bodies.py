@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from fastapi.exceptions import RequestValidationError
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
@@ -35,6 +35,8 @@ from service.doors.api.parts import (
     ResourcesBody,
     ServeBody,
 )
+
+B = TypeVar("B", bound=Strict)
 
 
 def _listed(value: object) -> object:
@@ -146,15 +148,32 @@ class SubmissionBody(Strict):
     )
 
 
-def submission(document: dict[str, Any]) -> Submission:
+class ChangeBody(Strict):
+    """What can be changed of a bisection while it lives."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"priority": "high"}]})
+
+    priority: Priority = Field(description="All that is high goes before what is normal, and that before what is low.")
+
+
+def change(document: dict[str, Any]) -> Priority:
     """Errors: RequestValidationError, whose `loc` begins with "body"."""
+    return _validated(ChangeBody, document).priority
+
+
+def _validated(kind: type[B], document: dict[str, Any]) -> B:
     try:
-        body = SubmissionBody.model_validate(document)
+        return kind.model_validate(document)
     except ValidationError as error:
         errors = error.errors(include_url=False)
         raise RequestValidationError(
             [{**each, "loc": ("body", *_way(each["loc"], document))} for each in errors]
         ) from None
+
+
+def submission(document: dict[str, Any]) -> Submission:
+    """Errors: RequestValidationError, whose `loc` begins with "body"."""
+    body = _validated(SubmissionBody, document)
     return Submission(
         good=tuple(body.good),
         bad=body.bad,

@@ -10,7 +10,7 @@ import yaml
 
 from service.domain.errors import BadRequest, UserError
 
-JSON_TYPES = ("application/json",)
+JSON_TYPES = ("application/json", "application/merge-patch+json")
 YAML_TYPES = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
 #: More than any request needs, and few enough that reading them takes no time worth having.
 MOST_YAML_EVENTS = 20_000

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
-from service.doors.api.bodies import SubmissionBody
+from service.doors.api.bodies import ChangeBody, SubmissionBody
 from service.doors.api.document import JSON_TYPES, YAML_TYPES
 from service.doors.api.views import Problem
 
@@ -23,6 +23,7 @@ serve:
   ready: {http: /health, within: 2m}
 failure: supports graph capture of uniform decode batches only
 """
+_CHANGES = {JSON_TYPES[0]: {"priority": "high"}, JSON_TYPES[1]: {"priority": "high"}, YAML_TYPES[0]: "priority: high\n"}
 
 
 def request_body() -> dict[str, Any]:
@@ -30,6 +31,13 @@ def request_body() -> dict[str, Any]:
     schema = {"$ref": REFS.format(model=SubmissionBody.__name__)}
     as_json = {"schema": schema, "example": SubmissionBody.model_config["json_schema_extra"]["examples"][0]}  # type: ignore[index]
     content = {JSON_TYPES[0]: as_json, YAML_TYPES[0]: {"schema": schema, "example": YAML_EXAMPLE}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def change_body() -> dict[str, Any]:
+    """For the route that changes a bisection."""
+    schema = {"$ref": REFS.format(model=ChangeBody.__name__)}
+    content = {kind: {"schema": schema, "example": text} for kind, text in _CHANGES.items()}
     return {"requestBody": {"required": True, "content": content}}
 
 
@@ -47,7 +55,7 @@ def describe(app: FastAPI) -> None:
 def _document(app: FastAPI) -> dict[str, Any]:
     document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
-    for model, mode in ((SubmissionBody, "validation"), (Problem, "serialization")):
+    for model, mode in ((SubmissionBody, "validation"), (ChangeBody, "validation"), (Problem, "serialization")):
         schemas.update(_schemas(model, mode))
     return document
 

@@ -21,8 +21,10 @@ log = logging.getLogger(__name__)
 
 #: What a status means here, for the OpenAPI document.
 MEANINGS: Mapping[int, str] = {
+    403: "A page of another site asks for it.",
     404: "There is no such thing.",
     409: "It exists, but not in a state that allows this.",
+    410: "It was there, and was removed since.",
     413: "The request is larger than is read here.",
     415: "The body has a content type that is not read here.",
     421: "The request is for another host.",
@@ -52,7 +54,9 @@ _UNSHOWN: Mapping[str, str] = {
 }
 _ORDER = ("type", "title", "status", "detail", "instance", "field", "value", "advice", "errors")
 _SLUGS: Mapping[int, str] = {
+    403: "other-site",
     409: "conflict",
+    410: "removed",
     413: "too-large",
     421: "wrong-host",
     422: "bad-request",
@@ -152,7 +156,7 @@ def _unexpected(request: Request, error: Exception) -> Response:
 
 def _field_error(error: Mapping[str, Any]) -> FieldError:
     context = error.get("ctx") or {}
-    where = [str(part) for part in error["loc"] if part not in ("body", "query", "path", "[key]")]
+    where = [str(part) for part in error["loc"] if part not in ("body", "query", "path", "header", "[key]")]
     if error["type"] == "unknown_key":
         return _unknown_key(where, str(context["key"]), list(context["known"]))
     if error["type"] == "key_elsewhere":

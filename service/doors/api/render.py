@@ -34,6 +34,8 @@ def report(made: Report) -> views.ReportView:
         probes_running=tuple(probe(running) for running in made.probes_running),
         wheels=views.WheelsView.model_validate(made.wheels),
         drift=tuple(views.DriftView.model_validate(one) for one in made.drift),
+        probes_waiting=made.waiting,
+        spent=views.SpentView.model_validate(made.spent),
         request=request(found.request),
     )
 
@@ -56,10 +58,16 @@ def probe(found: Probe) -> views.ProbeView:
         own_day=found.own_day,
         planned_at=found.planned_at,
         queued_at=found.queued_at,
+        sent_at=found.sent_at,
+        due_at=found.due_at,
         started_at=found.started_at,
         finished_at=found.finished_at,
         outcome=views.OutcomeView.model_validate(found.outcome) if found.outcome else None,
         faults=tuple(views.FaultView.model_validate(fault) for fault in found.faults),
+        queue=found.queue,
+        gpu_leased_s=found.gpu_leased_s,
+        gpu_used_s=found.gpu_used_s,
+        log_removed_at=found.log_removed_at,
         links=_probe_links(found),
     )
 
@@ -77,6 +85,7 @@ def build(found: Build) -> views.BuildView:
         wheel=found.wheel_name,
         wheel_bytes=found.wheel_bytes,
         ahead=found.ahead,
+        log_removed_at=found.log_removed_at,
         notes=found.notes,
     )
 
@@ -111,6 +120,8 @@ def _bisection_fields(found: Bisection) -> dict[str, object]:
         "expected_remaining": found.expected_probes,
         "first_bad": found.answer.shas if found.answer else (),
         "notes": found.notes,
+        "priority": found.priority,
+        "paused_at": found.paused_at,
         "problem": _trouble(found.problem) if found.problem else None,
         "links": views.BisectionLinks(
             self=path,

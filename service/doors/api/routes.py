@@ -5,21 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from service.application.queries import LogStream
+from service.domain.errors import UserError
 from service.domain.lifecycle import BisectionState
 from service.doors import paths
 from service.doors.api import live, pictures, render, views
-from service.doors.api.bodies import submission
+from service.doors.api.bodies import change, submission
 from service.doors.api.document import parse
-from service.doors.api.openapi import request_body
+from service.doors.api.openapi import change_body, request_body
 from service.doors.api.problems import responses
 from service.doors.parameters import BISECTION, FlowOf
 
-router = APIRouter(prefix=paths.API)
+
+class OtherSite(UserError):
+    slug = "other-site"
+    title = "The request comes from another site"
+    status = 403
+
+
+async def _from_here(request: Request) -> None:
+    """A browser says by whose page it is made to ask, and a form of another site needs no body for some routes."""
+    origin = request.headers.get("origin")
+    if request.method == "GET" or origin is None or urlsplit(origin).netloc == request.headers.get("host"):
+        return
+    raise OtherSite(
+        f"a page of {origin[:200]} asks for this",
+        value=origin,
+        field="Origin",
+        advice="ask from a page of this service, or with a client that is no browser",
+    )
+
+
+router = APIRouter(prefix=paths.API, dependencies=[Depends(_from_here)])
 
 
 async def _sent(request: Request) -> tuple[bytes, str]:
@@ -35,6 +57,10 @@ NodeName = Annotated[str, Path(pattern=r"^[^\x00-\x1f/]{1,253}$", description="N
 ProbeNumber = Annotated[int, Path(ge=1, le=999_999_999)]
 Limit = Annotated[int, Query(ge=1, le=200, description="How many at most.")]
 Follow = Annotated[bool, Query(description="As it is written: what comes, for as long as it runs, or waits to run.")]
+Key = Annotated[
+    str | None,
+    Header(alias="Idempotency-Key", min_length=1, max_length=200, description="Chosen anew for each request."),
+]
 After = Annotated[int, Query(ge=0, le=2**62, description="Only those with a greater id.")]
 LOG: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The log."}
@@ -54,15 +80,18 @@ def _who(request: Request) -> str:
     operation_id="submit",
     summary="Start a bisection",
     description="Takes JSON or YAML. It answers at once; the refs are looked up afterwards, and what is wrong "
-    "with them shows as state `refused` with a `problem`.",
+    "with them shows as state `refused` with a `problem`. Sent again with the same `Idempotency-Key`, the same request "
+    "is answered with the bisection that it began.",
     status_code=201,
     response_model=views.BisectionView,
-    responses={**responses(413, 415, 422), 201: {"headers": {"Location": {"schema": {"type": "string"}}}}},
+    responses={**responses(403, 413, 415, 422), 201: {"headers": {"Location": {"schema": {"type": "string"}}}}},
     openapi_extra=request_body(),
 )
-def submit(request: Request, answer: Response, flow: FlowOf, sent: Annotated[Any, Depends(_sent)]) -> Any:
+def submit(
+    request: Request, answer: Response, flow: FlowOf, sent: Annotated[Any, Depends(_sent)], key: Key = None
+) -> Any:
     body, media_type = sent
-    made = flow.submit(submission(parse(body, media_type)), _who(request))
+    made = flow.submit(submission(parse(body, media_type)), _who(request), key)
     answer.headers["Location"] = paths.bisection(made.id)
     return render.bisection(made)
 
@@ -74,7 +103,7 @@ def submit(request: Request, answer: Response, flow: FlowOf, sent: Annotated[Any
     description="Takes what starting a bisection takes and refuses the same. `notes` tells what was done to a pasted "
     "script.",
     response_model=views.RequestView,
-    responses=responses(413, 415, 422),
+    responses=responses(403, 413, 415, 422),
     openapi_extra=request_body(),
 )
 def complete(flow: FlowOf, sent: Annotated[Any, Depends(_sent)]) -> Any:
@@ -131,13 +160,52 @@ def draw_metric(id: BisectionId, request: Request, flow: FlowOf) -> Response:
     return pictures.picture(flow.curve(id), request.headers.get("if-none-match", ""))
 
 
+@router.patch(
+    "/bisections/{id}",
+    operation_id="changeBisection",
+    summary="Give a bisection another priority",
+    description="All that is high goes before what is normal, and that before what is low; what runs goes on.",
+    response_model=views.BisectionView,
+    responses=responses(403, 404, 409, 413, 415, 422),
+    openapi_extra=change_body(),
+)
+def change_bisection(id: BisectionId, request: Request, flow: FlowOf, sent: Annotated[Any, Depends(_sent)]) -> Any:
+    body, media_type = sent
+    return render.bisection(flow.prioritize(id, change(parse(body, media_type)), _who(request)))
+
+
+@router.post(
+    "/bisections/{id}/pause",
+    operation_id="pauseBisection",
+    summary="Begin nothing new for a bisection",
+    description="What runs goes on to its end and is recorded, and the time does not count against its budget. "
+    "Pausing it again changes nothing.",
+    response_model=views.BisectionView,
+    responses=responses(403, 404, 409, 422),
+)
+def pause_bisection(id: BisectionId, request: Request, flow: FlowOf) -> Any:
+    return render.bisection(flow.pause(id, _who(request)))
+
+
+@router.post(
+    "/bisections/{id}/resume",
+    operation_id="resumeBisection",
+    summary="Let a paused bisection go on",
+    description="One that is not paused stays as it is.",
+    response_model=views.BisectionView,
+    responses=responses(403, 404, 409, 422),
+)
+def resume_bisection(id: BisectionId, request: Request, flow: FlowOf) -> Any:
+    return render.bisection(flow.resume(id, _who(request)))
+
+
 @router.delete(
     "/bisections/{id}",
     operation_id="cancelBisection",
     summary="Cancel a bisection",
     description="What runs for it is stopped. Cancelling it again changes nothing.",
     response_model=views.BisectionView,
-    responses=responses(404, 409, 422),
+    responses=responses(403, 404, 409, 422),
 )
 def cancel_bisection(id: BisectionId, request: Request, flow: FlowOf) -> Any:
     return render.bisection(flow.cancel(id, _who(request)))
@@ -150,7 +218,7 @@ def cancel_bisection(id: BisectionId, request: Request, flow: FlowOf) -> Any:
     description="Derives all verdicts anew from the facts of the runs, as after a change of the rules, and answers the "
     "probes whose verdict changed. Nothing is run for that; a bisection whose answer does not stand any more goes on.",
     response_model=views.ProbeList,
-    responses=responses(404, 422),
+    responses=responses(403, 404, 422),
 )
 def judge_again(id: BisectionId, flow: FlowOf) -> Any:
     return {"items": [render.probe(each) for each in flow.judge_again(id)]}
@@ -251,7 +319,7 @@ def list_nodes(flow: FlowOf) -> Any:
     summary="Give a node that was taken out probes again",
     description="A node is taken out when its hardware fails; `out` says why. One that is in stays so.",
     response_model=views.NodeView,
-    responses=responses(404, 422),
+    responses=responses(403, 404, 422),
 )
 def return_node(name: NodeName, flow: FlowOf) -> Any:
     return render.node(flow.bring_back(name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -17,7 +18,9 @@ from service.application.curve import Curve, Point
 from service.application.flow import Flow
 from service.application.report import Report
 from service.domain import amounts
-from service.domain.bisection import Problem
+from service.domain.bisection import Bisection, Problem
+from service.domain.budget import Priority
+from service.domain.duration import spoken
 from service.domain.errors import NotFound, UserError
 from service.domain.lifecycle import LIVE_BISECTIONS
 from service.doors import charts, paths
@@ -85,7 +88,7 @@ def _written(report: Report, curve: Curve | None) -> str:
     answer = found.answer
     return _template("bisection.html").render(
         id=found.id,
-        state=str(found.state),
+        state=_state(found),
         live=found.state in LIVE_BISECTIONS,
         repo=clean(without_password(found.request.repo), LONGEST),
         headline=clean(report.headline, LONGEST),
@@ -112,12 +115,31 @@ def _trouble(problem: Problem | UserError | None) -> list[str]:
     return [clean(line, LONGEST) for line in lines]
 
 
+def _state(found: Bisection) -> str:
+    """And what else says whether anything is going to happen."""
+    live = found.state in LIVE_BISECTIONS
+    more = ["paused"] if live and found.paused_at is not None else []
+    more += [f"{found.priority} priority"] if live and found.priority is not Priority.NORMAL else []
+    return ", ".join((str(found.state), *more))
+
+
 def _standing(report: Report) -> str:
-    found = report.bisection
-    if found.candidates is None:
-        return ""
-    left = f"{found.candidates_left} of {found.candidates} candidates left"
-    return f"{left}, {report.probes_done} probes done" if found.state in LIVE_BISECTIONS else ""
+    found, said = report.bisection, []
+    if found.candidates is not None and found.state in LIVE_BISECTIONS:
+        said += [f"{found.candidates_left} of {found.candidates} candidates left", f"{report.probes_done} probes done"]
+        said += [f"{report.waiting} waiting for their turn"] if report.waiting else []
+    return ", ".join((*said, *_spent(report)))
+
+
+def _spent(report: Report) -> Iterator[str]:
+    """Of each limit of its budget."""
+    most, cost = report.bisection.request.budget, report.spent
+    if most.probes is not None:
+        yield f"{cost.probes} of {most.probes} probes spent"
+    if most.wall_s is not None:
+        yield f"{spoken(cost.wall_s)} of {spoken(most.wall_s)} spent"
+    if most.gpu_s is not None:
+        yield f"{cost.gpu_s / 3600:.2f} of {most.gpu_s / 3600:.4g} GPU hours spent"
 
 
 def _picture(id: str, curve: Curve) -> dict[str, object]:

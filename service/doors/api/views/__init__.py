@@ -35,6 +35,7 @@ from service.doors.api.views.reports import (
     ProofView,
     ReportView,
     Root,
+    SpentView,
     WheelsView,
 )
 from service.doors.api.views.runs import (
@@ -98,6 +99,7 @@ __all__ = [
     "SideView",
     "SignView",
     "SignatureView",
+    "SpentView",
     "StepView",
     "ThresholdView",
     "ToldView",

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from pydantic import Field
 
+from service.domain.budget import Priority
 from service.domain.lifecycle import BisectionState
 from service.doors.api.views.asked import RequestView
 from service.doors.api.views.base import Trouble, View
@@ -46,6 +47,8 @@ class BisectionView(View):
     first_bad: tuple[str, ...] = Field(description="The first bad commit, or the suspects in order; full SHAs.")
     problem: Trouble | None = Field(description="Why it was refused or failed.")
     notes: tuple[str, ...] = Field(default=(), description="What was done differently than asked.")
+    priority: Priority = Priority.NORMAL
+    paused_at: datetime | None = Field(default=None, description="Since when nothing new is begun for it.")
     links: BisectionLinks
 
 
@@ -90,6 +93,14 @@ class DriftView(View):
     first_bad: str
 
 
+class SpentView(View):
+    """What it has cost, as of its budget. `gpu_s`: cards times seconds, of what runs too."""
+
+    probes: int = 0
+    wall_s: float = 0.0
+    gpu_s: float = 0.0
+
+
 class ReportView(BisectionView):
     headline: str
     explanation: tuple[str, ...]
@@ -100,6 +111,8 @@ class ReportView(BisectionView):
     probes_running: tuple[ProbeView, ...]
     wheels: WheelsView = WheelsView()
     drift: tuple[DriftView, ...] = ()
+    probes_waiting: int = Field(default=0, description="Probes that wait for their turn.")
+    spent: SpentView = SpentView()
     request: RequestView
 
 
@@ -126,6 +139,8 @@ class NodeView(View):
     facts: dict[str, str]
     gpus: tuple[GpuView, ...] = ()
     out: str = Field(default="", description="Why it was taken out and gets no probes; empty while it is in.")
+    labels: tuple[str, ...] = Field(default=(), description="What its operator says of it.")
+    models: tuple[str, ...] = Field(default=(), description="Those that its folder of models holds.")
 
 
 class BisectionList(View):

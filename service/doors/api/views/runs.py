@@ -130,10 +130,16 @@ class ProbeView(View):
     )
     planned_at: datetime
     queued_at: datetime | None
+    sent_at: datetime | None = Field(default=None, description="Of a queued one, null: it waits for its turn.")
+    due_at: datetime | None = Field(default=None, description="It is not sent before.")
     started_at: datetime | None
     finished_at: datetime | None
     outcome: OutcomeView | None
     faults: tuple[FaultView, ...]
+    queue: str = Field(default="", description="Of the nodes that can serve it: cpu, gpu.<class> or node.<name>.")
+    gpu_leased_s: float = Field(default=0.0, description="Cards times seconds that all its attempts held.")
+    gpu_used_s: float = Field(default=0.0, description="Of these, while its runs were under way.")
+    log_removed_at: datetime | None = Field(default=None, description="When its log was removed by age or size.")
     links: ProbeLinks
 
 
@@ -151,4 +157,5 @@ class BuildView(View):
     wheel: str | None = Field(description="Its file name.")
     wheel_bytes: int | None
     ahead: bool = Field(default=False, description="No probe has wanted it yet.")
+    log_removed_at: datetime | None = Field(default=None, description="When its log was removed by age or size.")
     notes: tuple[str, ...] = Field(description="Why it was not made in a cheaper way.")
