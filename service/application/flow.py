@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from service.application import (
     cancel,
-    evict,
     health,
     looks,
     nodes,
@@ -23,14 +22,13 @@ from service.application import follow as following
 from service.application import prepare as preparation
 from service.application.curve import Curve
 from service.application.keys import scope_of
-from service.application.outbox import compose
 from service.application.ports import Asked
 from service.application.queries import LogStream
 from service.application.report import Report
 from service.application.submission import Submission
 from service.application.submit import complete
+from service.application.upkeep import Upkeep
 from service.application.verdicts import derive, taken_back
-from service.application.work import Work
 from service.domain.bisection import Bisection, Build, Event, Message, Node, Probe, Request
 from service.domain.budget import Priority
 from service.domain.errors import UserError
@@ -42,7 +40,7 @@ from service.domain.results import BuildReport, ProbeReport, SurveyReport
 REOPENED = frozenset({BisectionState.FOUND, BisectionState.SUSPECTS, BisectionState.REFUSED})
 
 
-class Flow(Work):
+class Flow(Upkeep):
     # What a door asks for
 
     def draft(self, submission: Submission) -> Request:
@@ -271,60 +269,7 @@ class Flow(Work):
         if booted:
             self._release_all()
 
-    def sweep(self) -> None:
-        """Mends what was lost on the way; safe at any time, from several processes at once.
-
-        Errors: QueueUnavailable, and then nothing was touched.
-        """
-        with self.ports.watch.doing("sweep"):
-            self._sweep()
-
-    def _sweep(self) -> None:
-        now = self.ports.clock.now()
-        with self.ports.bisections.transaction() as tx:
-            waiting = (*tx.undelivered(due=now), *tx.undelivered(due=now, removals=True))
-            pending = tuple(compose(tx, message) for message in waiting)
-            carried = sweep.carried(tx)
-            touched = set(sweep.to_go_on(tx, now))
-        self._deliver(pending)
-        self._evict()
-        missing = sweep.missing(carried, self.ports.queue)
-        touched |= self._look_after_nodes()
-        for ticket in sorted(ticket for ticket in carried if ticket.silent or ticket in missing):
-            with self._work() as tx:
-                touched |= sweep.put_back(tx, ticket, ticket in missing, self.ports.clock.now())
-        self._advance_all(touched)
-        self._release_all()
-
     # How it is done
-
-    def _release_all(self) -> None:
-        with self.ports.bisections.transaction() as tx:
-            waiting = tx.waiting_queues()
-        self._release(waiting)
-
-    def _look_after_nodes(self) -> set[str]:
-        """The broker may have forgotten who was taken out; and what waits for a node that is gone goes to any other."""
-        with self._work() as tx:
-            now = self.ports.clock.now()
-            known = tx.nodes()
-            stranded = nodes.stranded(tx, now)
-            for probe in stranded:
-                sweep.send_elsewhere(tx, probe, now)
-        for node in known:
-            self.ports.queue.take_out(node.name, out=bool(node.out))
-        return {probe.bisection_id for probe in stranded}
-
-    def _evict(self) -> None:
-        """Keeps the wheels in the store within the policy's budget."""
-        most = self.ports.policy.store_bytes
-        if most is None:
-            return
-        with self.ports.bisections.transaction() as tx:
-            surplus = evict.surplus(tx.kept(), most)
-        for wheel in surplus:
-            with self._work() as tx:
-                evict.evict(tx, wheel, self.ports.clock.now())
 
     def _prepared(self, id: str, prepared: preparation.Prepared) -> None:
         with self._work() as tx:

@@ -6,19 +6,20 @@ A missing lease must stay missing for SILENCE_S before it counts, so that a brok
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 
-from service.application import builds, nodes, survey
+from service.application import budgets, builds, nodes, survey, wording
 from service.application.advance import ADVANCING
 from service.application.cancel import charged, stop
 from service.application.dispatch import queue_probe
 from service.application.ports import ProbeQueue, Transaction
 from service.application.record import probe_started, release, retry_build, retry_probe
-from service.application.waiting import BUILD
+from service.application.waiting import BUILD, Limited
 from service.domain.bisection import Bisection, Build, Message, Probe
 from service.domain.evidence import Fault
-from service.domain.lifecycle import LIVE_BUILDS, BisectionState, BuildState, ProbeState
+from service.domain.lifecycle import LIVE_BUILDS, BisectionState, BuildState, ProbeState, moved
+from service.domain.spending import spent
 
 SILENCE_S = 30.0
 _LOST = Fault("lost", "the node stopped answering while it ran", "see whether the node is up, and its worker's log")
@@ -45,14 +46,26 @@ def carried(tx: Transaction) -> frozenset[Ticket]:
     return frozenset(sent | waiting | unprepared)
 
 
-def to_go_on(tx: Transaction, now: datetime) -> frozenset[str]:
+def to_go_on(tx: Transaction, limited: Collection[Limited], now: datetime) -> frozenset[str]:
     """Bisections that may have something to do though nothing happened to them: those that a crash left without a live
     probe, those whose budget may be spent by time alone, and those that may build ahead when builders have nothing to
     do."""
-    limited = {one.id for one in tx.limited(now) if one.gpu_s is not None or one.past}
+    timed = {one.id for one in limited if one.gpu_s is not None or one.past}
     slots = tx.slots(BUILD, now - nodes.SILENT) or 0
     free = 0 if tx.lines(BUILD, now) else max(slots - sum(tx.out(BUILD).values()), 0)
-    return frozenset({*tx.idle(ADVANCING), *limited, *tx.building(ADVANCING, free)})
+    return frozenset({*tx.idle(ADVANCING), *timed, *tx.building(ADVANCING, free)})
+
+
+def end_unprepared(tx: Transaction, id: str, now: datetime) -> None:
+    """One whose time is over before it could begin; those that have begun end by their next step."""
+    found = tx.bisection(id, lock=True)
+    so_far = spent(found, (), now)
+    if found.state not in UNPREPARED or not budgets.over(found.request.budget, so_far):
+        return
+    state, problem = moved(found.state, BisectionState.CANCELLED), wording.budget_spent(found.request.budget, so_far)
+    tx.save_bisection(replace(found, state=state, problem=problem, updated_at=now, ended_at=now))
+    tx.add_event(id, now, "budget", {"spent": asdict(so_far)})
+    tx.add_event(id, now, "state", {"state": str(state)})
 
 
 def _of_preparation(bisection: Bisection) -> Ticket:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from service.domain.bisection import Answer, Bisection, Commit, Probe, Problem
 from service.domain.budget import Budget
 from service.domain.duration import spoken
 from service.domain.errors import BadEnds, UserError
 from service.domain.evidence import Fault, Verdict
-from service.domain.lifecycle import BisectionState
+from service.domain.lifecycle import LIVE_BISECTIONS, BisectionState
 from service.domain.recipe import Resources
 from service.domain.spending import Spent
 
@@ -236,6 +237,9 @@ def merge_base_used(good: str, bad: str, base: str) -> str:
 
 def headline(bisection: Bisection, answer: Sequence[Commit]) -> str:
     """One sentence for the top of a page or a comment."""
+    if bisection.paused_at is not None and bisection.state in LIVE_BISECTIONS:
+        stands = headline(replace(bisection, paused_at=None), answer)
+        return f"Paused; {stands[:1].lower()}{stands[1:]}"
     match bisection.state:
         case BisectionState.FOUND:
             return f"{short(answer[0].sha)} is the first bad commit: {answer[0].subject}"
@@ -263,6 +267,11 @@ def headline(bisection: Bisection, answer: Sequence[Commit]) -> str:
 def explanation(bisection: Bisection, commits: Mapping[str, Commit]) -> tuple[str, ...]:
     """Further lines below the headline."""
     lines = list(bisection.notes)
+    if bisection.paused_at is not None and bisection.state in LIVE_BISECTIONS:
+        lines.append(
+            f"Paused since {bisection.paused_at:%Y-%m-%d %H:%M} UTC: what runs goes on to its end, and nothing new is "
+            f"begun until firstbad resume {bisection.id}."
+        )
     if bisection.problem is not None:
         lines += [bisection.problem.detail, *([bisection.problem.advice] if bisection.problem.advice else [])]
     if bisection.answer is not None:
