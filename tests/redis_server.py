@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 import socket
 import subprocess
 
@@ -9,14 +11,24 @@ import redis
 
 from tests.waiting import eventually
 
+#: Below those that the kernel hands out: while a broker is away, some connection would be given its port, even that of
+#: a client which tries to reach it and so reaches itself.
+PORTS = range(12000, 32000)
+
+
+def _port() -> int:
+    while True:
+        port = random.choice(PORTS)
+        with socket.socket() as free, contextlib.suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            return port
+
 
 class Broker:
     """A Redis of its own, on a port that stays the same, without a memory of its past."""
 
     def __init__(self) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = _port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self.process: subprocess.Popen[bytes] | None = None
         self.start()
@@ -27,6 +39,7 @@ class Broker:
         eventually(self._answers)
 
     def _answers(self) -> bool:
+        assert self.process is not None and self.process.poll() is None, f"redis-server ended; port {self.port} taken?"
         try:
             return bool(self.client().ping())
         except redis.ConnectionError:

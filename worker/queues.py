@@ -57,6 +57,18 @@ def make_app(redis_url: str, queues: Iterable[str] = (Queue.BUILD, Queue.PROBE))
     return app
 
 
+def make_sender(redis_url: str) -> celery.Celery:
+    """What reports are sent with. It gives up at the first failure, since they are kept: with the client's own pauses a
+    result would hang in memory for as long as a broker that stands still takes."""
+    app = celery.Celery("firstbad-reports", broker=redis_url, set_as_current=False)
+    app.conf.update(
+        task_serializer="json",
+        task_ignore_result=True,
+        broker_transport_options={"socket_connect_timeout": 5.0, "socket_timeout": 5.0, "max_retries": 0},
+    )
+    return app
+
+
 def quiet(worker: type, stop: Callable[[], None]) -> type:
     """Celery's worker, told to stop by `stop` and not by a line of its own that is like no other of the log."""
 

@@ -55,6 +55,7 @@ class Worker:
         probes = queues.of_probes(settings.roles, settings.node, self.pipeline.site.gpus.inventory)
         self.queues = (*queues.of_builds(settings.roles), *probes)
         self.app = queues.make_app(settings.redis_url, self.queues)
+        self.sender = queues.make_sender(settings.redis_url)
         self.stopping = threading.Event()
         self.free = Wake()
         self.intake = queues.Intake(self.free, probes)
@@ -174,7 +175,7 @@ class Worker:
 
     def _send(self, task: str, message: dict[str, Any]) -> None:
         try:
-            self.app.send_task(task, args=[message], queue=Queue.CONTROL, retry=False, ignore_result=True)
+            self.sender.send_task(task, args=[message], queue=Queue.CONTROL, retry=False, ignore_result=True)
         except (kombu.exceptions.OperationalError, redis.RedisError, OSError) as error:
             raise Unreachable(str(error)) from error
 
