@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sys
-import warnings
 
-from celery.exceptions import CPendingDeprecationWarning
 from pydantic import ValidationError
 
 from worker.errors import NodeFault
@@ -18,8 +16,6 @@ def main() -> int:
     try:
         settings = Settings()
         set_up(settings.log_format, settings.unshown())
-        # It is about a default of another release, which nobody who runs a worker has asked for.
-        warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)
         return run(settings)
     except ValidationError as error:
         sys.stderr.writelines(f"firstbad worker: {line}\n" for line in complaints(error))

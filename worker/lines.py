@@ -50,6 +50,8 @@ def set_up(how: str, secret: Mapping[str, str]) -> None:
     root.setLevel(logging.INFO)
     for name in LOUD:
         logging.getLogger(name).setLevel(logging.WARNING)
+    # Libraries' warnings about their own next releases: for who writes a worker, not for who runs one.
+    logging.getLogger("py.warnings").setLevel(logging.ERROR)
     # With a receiver Celery leaves all of this as it is.
     signals.setup_logging.connect(_as_they_are, weak=False)
 
