@@ -317,16 +317,26 @@ def _end_with_parent(fd: int) -> None:
 def child(role: str) -> None:
     """What a child process of `up` does."""
     settings = wiring.settings()
-    wiring.log_to_stderr(settings.log_level)
+    wiring.log_to_stderr(settings.log_level, settings.log_format, settings.addresses)
     inherited = wiring.inherited()
     _end_with_parent(inherited.parent_fd)
-    wired = wiring.wire(settings)
-    if role == "api":
-        _serve(wired, inherited.listen_fd)
-    else:
-        from service import inbox
+    wired = wiring.wire(settings, f"firstbad-{role}")
+    try:
+        if role == "api":
+            _serve(wired, inherited.listen_fd)
+        else:
+            _consume(wired)
+    finally:
+        wired.telemetry.tracing.close()
 
-        inbox.run(str(settings.redis_url), wired.flow, wired.queue, settings.sweep_s)
+
+def _consume(wired: wiring.Wired) -> None:
+    from service import inbox
+
+    settings = wired.settings
+    if settings.metrics_port:
+        wired.telemetry.meters.serve(str(settings.host), settings.metrics_port)
+    inbox.run(str(settings.redis_url), wired.flow, wired.queue, settings.sweep_s, wired.telemetry.meters)
 
 
 def _serve(wired: wiring.Wired, listen_fd: int) -> None:
@@ -335,7 +345,8 @@ def _serve(wired: wiring.Wired, listen_fd: int) -> None:
     from service.web import LOOPBACK, create_app
 
     ours = name_of(str(wired.settings.host))
-    app = create_app(wired.flow, allowed_hosts=(*LOOPBACK, ours, *sorted(wired.settings.allowed_hosts)))
+    hosts = (*LOOPBACK, ours, *sorted(wired.settings.allowed_hosts))
+    app = create_app(wired.flow, allowed_hosts=hosts, meters=wired.telemetry.meters.registry)
     config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=2)
     uvicorn.Server(config).run(sockets=[socket.socket(fileno=listen_fd)])
 

@@ -15,6 +15,9 @@ from kombu.exceptions import OperationalError
 from pydantic import TypeAdapter
 
 from service.adapters.probe_queue import CeleryQueue
+from service.adapters.telemetry.handling import PUT_BACK, Handling, beating, name_of_this
+from service.adapters.telemetry.meters import BUSY, Meters
+from service.adapters.telemetry.pulse import Pulse
 from service.application.flow import Flow
 from service.application.ports import QueueUnavailable, StoreBusy
 from service.domain.bisection import Gpu, Node
@@ -59,7 +62,9 @@ class Patience:
             pause_s = min(2 * pause_s, LAST_PAUSE_S)
 
 
-def control_app(redis_url: str, flow: Flow, queue: CeleryQueue, patience: Patience) -> Celery:
+def control_app(
+    redis_url: str, flow: Flow, queue: CeleryQueue, patience: Patience, handling: Handling | None = None
+) -> Celery:
     """A Celery application that consumes the control queue by calling the flow."""
     app = Celery("firstbad-control", broker=redis_url, set_as_current=False)
     app.conf.update(
@@ -69,17 +74,23 @@ def control_app(redis_url: str, flow: Flow, queue: CeleryQueue, patience: Patien
         task_acks_late=False,
         worker_prefetch_multiplier=1,
         worker_hijack_root_logger=False,
+        worker_redirect_stdouts=False,
         worker_enable_remote_control=False,
         broker_connection_retry_on_startup=True,
         task_default_queue=str(Queue.CONTROL),
     )
-    _register(app, flow, queue, patience)
+    _register(app, flow, queue, patience, handling or Handling(Meters(), pulse(flow, 0.0)))
     return app
 
 
-def _register(app: Celery, flow: Flow, queue: CeleryQueue, patience: Patience) -> None:
+def pulse(flow: Flow, sweep_s: float) -> Pulse:
+    """Of this process."""
+    return Pulse(name_of_this(), THREADS, sweep_s, flow.ports.clock.now)
+
+
+def _register(app: Celery, flow: Flow, queue: CeleryQueue, patience: Patience, handling: Handling) -> None:
     def prepare(id: str) -> None:
-        with queue.preparing(id):
+        with handling.message("prepare", {"bisection": id}, slow=True), queue.preparing(id):
             patience(lambda: flow.prepare(id))
 
     def prepare_failed(self: object, error: BaseException, task_id: str, args: list[str], *rest: object) -> None:
@@ -90,28 +101,44 @@ def _register(app: Celery, flow: Flow, queue: CeleryQueue, patience: Patience) -
             patience(lambda: flow.failed(args[0], error))
 
     def sweep() -> None:
-        try:
-            flow.sweep()
-        except AWAY as error:
-            log.warning("no sweep now: %s", error)
+        with handling.message("sweep", {}) as say:
+            try:
+                flow.sweep()
+                handling.swept()
+            except AWAY as error:
+                say(BUSY)
+                log.warning("no sweep now: %s", error)
 
     app.task(prepare, name=str(Task.PREPARE), shared=False, on_failure=prepare_failed)
     app.task(sweep, name=SWEEP, shared=False)
     for task, handle in HANDLES.items():
-        app.task(_handler(app, task, partial(handle, flow), patience), name=str(task), shared=False)
+        app.task(_handler(app, task, partial(handle, flow), patience, handling), name=str(task), shared=False)
 
 
 def _handler(
-    app: Celery, task: Task, handle: Callable[[dict[str, Any]], None], patience: Patience
+    app: Celery, task: Task, handle: Callable[[dict[str, Any]], None], patience: Patience, handling: Handling
 ) -> Callable[[dict[str, Any]], None]:
     def receive(payload: dict[str, Any]) -> None:
-        try:
-            patience(lambda: handle(payload))
-        except StoreBusy:
-            log.warning("a report goes back into the queue: %s", task)
-            app.send_task(str(task), args=[payload], queue=str(Queue.CONTROL), retry=False, ignore_result=True)
+        with handling.message(task.name.lower(), about(payload)) as say:
+            try:
+                patience(lambda: handle(payload))
+            except StoreBusy:
+                say(PUT_BACK)
+                log.warning("a report goes back into the queue: %s", task)
+                app.send_task(str(task), args=[payload], queue=str(Queue.CONTROL), retry=False, ignore_result=True)
 
     return receive
+
+
+def about(payload: dict[str, Any]) -> dict[str, str]:
+    """The ids of what a report is about, as its log lines have them."""
+    probe, build = payload.get("probe", ""), payload.get("key", "")
+    if payload.get("kind") in ("probe", "build"):
+        probe, build = (payload.get("id", "") if payload["kind"] == kind else "" for kind in ("probe", "build"))
+    bisection = payload.get("bisection") or str(probe).rpartition(".")[0]
+    found = {"bisection": bisection, "probe": probe, "build": build}
+    found |= {name: payload.get(name, "") for name in ("attempt", "node")}
+    return {name: str(value)[:200] for name, value in found.items() if value not in ("", None)}
 
 
 def started(flow: Flow, payload: dict[str, Any]) -> None:
@@ -193,13 +220,15 @@ def _version_fault(payload: dict[str, Any]) -> Fault:
     )
 
 
-def run(redis_url: str, flow: Flow, queue: CeleryQueue, sweep_s: float) -> None:
+def run(redis_url: str, flow: Flow, queue: CeleryQueue, sweep_s: float, meters: Meters | None = None) -> None:
     """Consumes until SIGTERM."""
-    ended = threading.Event()
-    app = control_app(redis_url, flow, queue, Patience(ended))
+    ended, beats = threading.Event(), pulse(flow, sweep_s)
+    app = control_app(redis_url, flow, queue, Patience(ended), Handling(meters or Meters(), beats))
     ticker = threading.Thread(target=_tick, args=(app, sweep_s, ended), daemon=True)
     signals.worker_ready.connect(lambda **_: ticker.start(), weak=False)
     signals.worker_shutting_down.connect(lambda **_: ended.set(), weak=False)
+    # With a receiver Celery leaves log lines as they are.
+    signals.setup_logging.connect(lambda **_: None, weak=False)
     worker = app.Worker(
         pool="threads",
         concurrency=THREADS,
@@ -209,8 +238,10 @@ def run(redis_url: str, flow: Flow, queue: CeleryQueue, sweep_s: float) -> None:
         without_mingle=True,
         without_gossip=True,
         without_heartbeat=True,
+        quiet=True,
     )
-    worker.start()
+    with beating(beats, flow.beat, flow.beats_no_more):
+        worker.start()
 
 
 def _tick(app: Celery, sweep_s: float, ended: threading.Event) -> None:

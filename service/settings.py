@@ -55,6 +55,22 @@ class Settings(BaseSettings):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = Field(
         default="INFO", description="of the service's own log", examples=["INFO"]
     )
+    log_format: Literal["text", "json"] = Field(
+        default="text", description="how log lines are written", examples=["text", "json"]
+    )
+    metrics_port: int = Field(
+        default=0,
+        ge=0,
+        le=65535,
+        description="where the control worker tells its metrics; 0 is nowhere",
+        examples=["9377"],
+    )
+    otlp_endpoint: str = Field(
+        default="",
+        pattern=r"^(https?://.+)?$",
+        description="where traces go, by OTLP over HTTP; nothing is traced without",
+        examples=["http://collector:4318"],
+    )
 
     @field_validator("sandboxes", "allowed_hosts", mode="before")
     @classmethod
@@ -85,6 +101,11 @@ class Settings(BaseSettings):
     @property
     def store(self) -> str:
         return self.store_url or str(self.home_dir / "store")
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """URLs that may hold passwords."""
+        return tuple(url for url in (self.database, self.redis_url, self.store_url, self.otlp_endpoint) if url)
 
     @property
     def mirrors_dir(self) -> Path:

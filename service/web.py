@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from importlib.metadata import version
+from secrets import token_hex
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import RedirectResponse
+from prometheus_client import CollectorRegistry
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.contextvars import bound_contextvars
 
 from service.application.flow import Flow
 from service.application.ports import StoreBusy
 from service.domain.errors import TooLarge, UserError
-from service.doors import health, paths
+from service.doors import health, metrics, paths
 from service.doors.api import openapi, problems
 from service.doors.api.routes import router
 from service.doors.api.views import Problem, Root
@@ -23,6 +26,7 @@ from service.doors.dashboard import pages
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 BODY_BYTES = 1024 * 1024
 RETRY_AFTER_S = 5
+_ID = re.compile(r"/(bisection|probe|build)s/([A-Za-z0-9][A-Za-z0-9._-]{0,99})")
 
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -42,8 +46,15 @@ class WrongHost(UserError):
     status = 421
 
 
-def create_app(flow: Flow, *, allowed_hosts: Sequence[str] = LOOPBACK, body_bytes: int = BODY_BYTES) -> FastAPI:
-    """`allowed_hosts`: the names that clients may use for this service, without port; "*" allows all."""
+def create_app(
+    flow: Flow,
+    *,
+    allowed_hosts: Sequence[str] = LOOPBACK,
+    body_bytes: int = BODY_BYTES,
+    meters: CollectorRegistry | None = None,
+) -> FastAPI:
+    """`allowed_hosts`: the names that clients may use for this service, without port; "*" allows all. `meters`: what
+    this process measures of itself."""
     app = FastAPI(
         title="firstbad",
         version=version("firstbad"),
@@ -59,10 +70,12 @@ def create_app(flow: Flow, *, allowed_hosts: Sequence[str] = LOOPBACK, body_byte
     app.include_router(pages.router)
     _add_root(app)
     app.include_router(health.router(flow.checks()))
+    app.include_router(metrics.router(flow.figures, meters or CollectorRegistry()))
     openapi.describe(app)
     app.add_middleware(BodyLimit, most=body_bytes)
     app.add_middleware(KnownHost, allowed=allowed_hosts)
     app.add_middleware(SecureHeaders)
+    app.add_middleware(Bound)
     return app
 
 
@@ -89,6 +102,28 @@ def _add_root(app: FastAPI) -> None:
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi_json() -> RedirectResponse:
         return RedirectResponse(openapi_url)
+
+
+class Bound:
+    """Log lines of a request have an id in common, and those of what its path names."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        with bound_contextvars(request=token_hex(4), **_named(scope["path"])):
+            await self.app(scope, receive, send)
+
+
+def _named(path: str) -> dict[str, str]:
+    """A probe's id tells its bisection."""
+    found: dict[str, str] = dict(_ID.findall(path))
+    if "probe" in found:
+        found["bisection"] = found["probe"].rpartition(".")[0]
+    return {kind: id for kind, id in found.items() if id}
 
 
 class SecureHeaders:

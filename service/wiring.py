@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from service.settings import Inherited, Settings, complaints, environment
 
 if TYPE_CHECKING:
     from service.adapters.probe_queue import CeleryQueue
+    from service.adapters.telemetry.watch import Telemetry
     from service.application.flow import Flow
 
 __all__ = [
@@ -34,6 +35,7 @@ class Wired:
     settings: Settings
     flow: Flow
     queue: CeleryQueue
+    telemetry: Telemetry
 
 
 def settings(**given: object) -> Settings:
@@ -45,23 +47,29 @@ def inherited() -> Inherited:
     return Inherited()
 
 
-def log_to_stderr(level: str) -> None:
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+def log_to_stderr(level: str, how: str = "text", addresses: Collection[str] = ()) -> None:
+    """`how`: "text" or "json". `addresses`: URLs whose passwords are shown nowhere."""
+    from service.adapters.telemetry import lines
+
+    lines.set_up(level, how, addresses)
 
 
 def check(settings: Settings) -> None:
     """Whether `wire` will find the settings fit. Errors: ValueError, which names the setting."""
     from service.adapters.artifacts import Artifacts
+    from service.adapters.telemetry import traces
 
     _recipes(settings)
     _policy(settings)
+    traces.check(settings.otlp_endpoint)
     try:
         Artifacts(settings.store)
     except ValueError as error:
         raise ValueError(f"FIRSTBAD_STORE_URL: {error}") from error
 
 
-def wire(settings: Settings) -> Wired:
+def wire(settings: Settings, service: str = "firstbad") -> Wired:
+    """`service`: by which name it traces what it does."""
     if settings.redis_url is None:
         raise ValueError("FIRSTBAD_REDIS_URL is not set: name a Redis, or use `firstbad up`, which starts its own")
     # Half a second of imports that those who only want the settings need not wait for.
@@ -73,11 +81,15 @@ def wire(settings: Settings) -> Wired:
     from service.adapters.git_history import GitHistory
     from service.adapters.live_logs import RedisLiveLogs
     from service.adapters.probe_queue import CeleryQueue
+    from service.adapters.telemetry import traces
+    from service.adapters.telemetry.watch import Telemetry, WatchedBisections
     from service.application.flow import Flow
 
-    queue = CeleryQueue(settings.redis_url)
+    telemetry = Telemetry(traces.tracing(settings.otlp_endpoint, service))
+    queue = CeleryQueue(settings.redis_url, telemetry.tracing.traceparent)
+    database = Database(create_engine(settings.database))
     ports = Ports(
-        bisections=Database(create_engine(settings.database)),
+        bisections=WatchedBisections(database, telemetry.meters),
         history=GitHistory(_made(settings.mirrors_dir), allow_file=settings.allow_file_repos),
         queue=queue,
         artifacts=Artifacts(settings.store),
@@ -88,8 +100,9 @@ def wire(settings: Settings) -> Wired:
         servers=servers.load(),
         readers=readers.load(),
         policy=_policy(settings),
+        watch=telemetry,
     )
-    return Wired(settings, Flow(ports), queue)
+    return Wired(settings, Flow(ports), queue, telemetry)
 
 
 def _recipes(settings: Settings) -> dict[str, Recipe]:

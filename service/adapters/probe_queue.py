@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import Any
@@ -39,8 +39,10 @@ def sender(redis_url: str) -> Celery:
 class CeleryQueue:
     """Implements the ProbeQueue port."""
 
-    def __init__(self, redis_url: str) -> None:
+    def __init__(self, redis_url: str, traceparent: Callable[[], str] = str) -> None:
+        """`traceparent`: of the span under way, empty where there is none."""
         self._app = sender(redis_url)
+        self._traceparent = traceparent
         self._redis = redis.Redis.from_url(redis_url, socket_connect_timeout=5, socket_timeout=10)
 
     def send_prepare(self, bisection_id: str) -> None:
@@ -110,6 +112,8 @@ class CeleryQueue:
 
     def _send(self, task: Task, queue: str, payload: object, sent_key: str, priority: int = contract.NOW) -> None:
         """The mark first: should we die between the two, the outbox still holds the message."""
+        if isinstance(payload, dict):
+            payload = {**payload, "trace": self._traceparent()}
         with _unavailable():
             self._redis.set(sent_key, "1", ex=SENT_S)
             self._app.send_task(

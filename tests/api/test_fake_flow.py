@@ -24,6 +24,7 @@ READING = (
     "events",
     "nodes",
     "checks",
+    "figures",
 )
 
 

@@ -24,6 +24,7 @@ from service.domain.bisection import Answer, Bisection, Build, Commit, Event, No
 from service.domain.budget import Priority
 from service.domain.errors import NotFound, NotNow
 from service.domain.evidence import Fault, Log, Outcome, Phase, Verdict
+from service.domain.figures import Figures
 from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_PROBES, BisectionState, BuildState, ProbeState
 from service.domain.recipe import Recipe, SandboxKind
 from service.domain.spending import spent
@@ -61,6 +62,7 @@ class FakeFlow:
         self.live = LiveWorkers()
         self.machines: tuple[Node, ...] = (Node("node-1", 2, START, "alive", facts={"gpu": "none"}),)
         self.parts = {"database": "ok", "queue": "ok", "control": "ok", "workers": "ok"}
+        self.counted = Figures(START)
         self.broken: Exception | None = None
         self.judged_again: tuple[Probe, ...] = ()
         self.then: Callable[[str], object] = lambda id: None
@@ -181,6 +183,9 @@ class FakeFlow:
 
     def checks(self) -> dict[str, health.Check]:
         return {name: partial(self._trouble, name) for name in self.parts}
+
+    def figures(self) -> Figures:
+        return self.counted
 
     def _trouble(self, name: str) -> str | None:
         return None if self.parts[name] == "ok" else self.parts[name]

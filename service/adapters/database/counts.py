@@ -40,8 +40,8 @@ class Counts:
         """Of what ended after that time, and not later than the other one."""
         probes = self._ended(PROBES, LIVE_PROBES, after, until)
         yield _counted("probes", _verdict(), PROBES, *probes)
-        yield self._waits("turn waits", _queue(), PROBES.c.sent_at, _due(), *probes)
-        yield self._waits("queue waits", _queue(), PROBES.c.started_at, PROBES.c.sent_at, *probes)
+        yield self._waits("turn waits", queue(), PROBES.c.sent_at, _due(), *probes)
+        yield self._waits("queue waits", queue(), PROBES.c.started_at, PROBES.c.sent_at, *probes)
         # Not as "is judged", for which SQLite would take the index on states: there are most of them.
         ran = (*probes, PROBES.c.state.not_in((ProbeState.FAULTED, ProbeState.CANCELLED)))
         yield self._runs("runs", _verdict(), self._seconds(PROBES.c.finished_at, PROBES.c.started_at), PROBES, *ran)
@@ -117,9 +117,10 @@ def _verdict() -> ColumnElement[Any]:
     return case((faulted, "faulted"), (cancelled, "cancelled"), else_=verdict)
 
 
-def _queue() -> ColumnElement[Any]:
-    """Those of single nodes as one."""
-    return case((PROBES.c.queue.like("node.%"), "node"), else_=PROBES.c.queue)
+def queue() -> ColumnElement[Any]:
+    """Those of single nodes as one, and those for nodes with certain labels or models as well."""
+    queue = PROBES.c.queue
+    return case((queue.like("node.%"), "node"), (queue.like("with %"), "labelled"), else_=queue)
 
 
 def _due() -> ColumnElement[Any]:

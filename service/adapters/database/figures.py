@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, case, delete, func, literal, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from service.adapters.database.counts import Counts
+from service.adapters.database.counts import Counts, queue
 from service.adapters.database.rows import (
     BEATS,
     BISECTIONS,
@@ -94,8 +94,7 @@ class SqlFigures:
         return tuple(Tally(**{**row, "total": row["total"] or 0.0, "label": row["label"] or ""}) for row in rows)
 
     def _standings(self) -> tuple[Standing, ...]:
-        queue = case((PROBES.c.queue.like("node.%"), "node"), else_=PROBES.c.queue)
-        probes = _standing(PROBES, "probe", queue, ProbeState.QUEUED, ProbeState.RUNNING)
+        probes = _standing(PROBES, "probe", queue(), ProbeState.QUEUED, ProbeState.RUNNING)
         builds = _standing(BUILDS, "build", literal("build"), BuildState.QUEUED, BuildState.RUNNING)
         return tuple(Standing(*row) for query in (probes, builds) for row in self._connection.execute(query))
 
@@ -121,11 +120,11 @@ def merged(tallies: Iterable[Tally]) -> tuple[Tally, ...]:
     return tuple(found[key] for key in sorted(found))
 
 
-def _standing(table: Any, kind: str, queue: Any, queued: Any, running: Any) -> Select[Any]:
+def _standing(table: Any, kind: str, where: Any, queued: Any, running: Any) -> Select[Any]:
     waits = table.c.sent_at.is_(None)
     state = case((table.c.state == running, "running"), (waits, "waiting"), else_="sent")
     # Not by names that columns have: PostgreSQL would group by these.
-    columns = (literal(kind).label("of_kind"), queue.label("in_queue"), state.label("in_state"))
+    columns = (literal(kind).label("of_kind"), where.label("in_queue"), state.label("in_state"))
     query: Select[Any] = select(*columns, func.count()).where(table.c.state.in_((queued, running)))
     return query.group_by("of_kind", "in_queue", "in_state")
 
