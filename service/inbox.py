@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -22,12 +23,12 @@ from service.application.flow import Flow
 from service.application.ports import QueueUnavailable, StoreBusy
 from service.domain.bisection import Gpu, Node
 from service.domain.errors import NotFound
-from service.domain.evidence import Fault
 from service.domain.results import BuildReport, ProbeReport, SurveyReport
+from service.strangers import Stranger, stranger
 from worker import contract
 from worker.contract import Queue, Task
 
-Handle = Callable[[Flow, dict[str, Any]], None]
+Handle = Callable[[Flow, Any], None]
 log = logging.getLogger(__name__)
 SWEEP = "firstbad.sweep"
 #: Preparations may take minutes (a first clone); reports must not wait behind them.
@@ -116,9 +117,9 @@ def _register(app: Celery, flow: Flow, queue: CeleryQueue, patience: Patience, h
 
 
 def _handler(
-    app: Celery, task: Task, handle: Callable[[dict[str, Any]], None], patience: Patience, handling: Handling
+    app: Celery, task: Task, handle: Callable[[Any], None], patience: Patience, handling: Handling
 ) -> Callable[[dict[str, Any]], None]:
-    def receive(payload: dict[str, Any]) -> None:
+    def receive(payload: Any) -> None:
         with handling.message(task.name.lower(), about(payload)) as say:
             try:
                 patience(lambda: handle(payload))
@@ -130,8 +131,10 @@ def _handler(
     return receive
 
 
-def about(payload: dict[str, Any]) -> dict[str, str]:
+def about(payload: Any) -> dict[str, str]:
     """The ids of what a report is about, as its log lines have them."""
+    if not isinstance(payload, dict):
+        return {}
     probe, build = payload.get("probe", ""), payload.get("key", "")
     if payload.get("kind") in ("probe", "build"):
         probe, build = (payload.get("id", "") if payload["kind"] == kind else "" for kind in ("probe", "build"))
@@ -141,50 +144,65 @@ def about(payload: dict[str, Any]) -> dict[str, str]:
     return {name: str(value)[:200] for name, value in found.items() if value not in ("", None)}
 
 
-def started(flow: Flow, payload: dict[str, Any]) -> None:
-    if _other_version(payload):
+def started(flow: Flow, payload: Any) -> None:
+    if _from_a_stranger(flow, payload) is not None:
         return
     message = contract.Started.model_validate(payload)
     _known(lambda: flow.started(message.kind, message.id, message.attempt, message.node), message.id)
 
 
-def probed(flow: Flow, payload: dict[str, Any]) -> None:
-    if _other_version(payload):
-        fault = _version_fault(payload)
-        report = ProbeReport(str(payload["probe"]), int(payload["attempt"]), str(payload["node"]), fault=fault)
-    else:
-        report = _PROBE_REPORT.validate_python(_plain(contract.ProbeResult.model_validate(payload)))
+def probed(flow: Flow, payload: Any) -> None:
+    if (sender := _from_a_stranger(flow, payload)) is not None:
+        if (named := sender.about("probe")) is not None:
+            refused = ProbeReport(*named, sender.node, fault=sender.fault())
+            _known(lambda: flow.probed(refused), refused.probe)
+        return
+    report = _PROBE_REPORT.validate_python(_plain(contract.ProbeResult.model_validate(payload)))
     _known(lambda: flow.probed(report), report.probe)
 
 
-def built(flow: Flow, payload: dict[str, Any]) -> None:
-    if _other_version(payload):
-        fault = _version_fault(payload)
-        report = BuildReport(str(payload["key"]), int(payload["attempt"]), str(payload["node"]), 0.0, fault=fault)
-    else:
-        report = _BUILD_REPORT.validate_python(_plain(contract.BuildResult.model_validate(payload)))
+def built(flow: Flow, payload: Any) -> None:
+    if (sender := _from_a_stranger(flow, payload)) is not None:
+        if (named := sender.about("key")) is not None:
+            refused = BuildReport(*named, sender.node, 0.0, fault=sender.fault())
+            _known(lambda: flow.built(refused), refused.key)
+        return
+    report = _BUILD_REPORT.validate_python(_plain(contract.BuildResult.model_validate(payload)))
     _known(lambda: flow.built(report), report.key)
 
 
-def surveyed(flow: Flow, payload: dict[str, Any]) -> None:
-    if _other_version(payload):
-        fault = _version_fault(payload)
-        report = SurveyReport(str(payload["bisection"]), int(payload["attempt"]), str(payload["node"]), fault=fault)
-    else:
-        report = _SURVEY_REPORT.validate_python(_plain(contract.SurveyResult.model_validate(payload)))
+def surveyed(flow: Flow, payload: Any) -> None:
+    if (sender := _from_a_stranger(flow, payload)) is not None:
+        if (named := sender.about("bisection")) is not None:
+            refused = SurveyReport(*named, sender.node, fault=sender.fault())
+            _known(lambda: flow.surveyed(refused), refused.bisection)
+        return
+    report = _SURVEY_REPORT.validate_python(_plain(contract.SurveyResult.model_validate(payload)))
     _known(lambda: flow.surveyed(report), report.bisection)
 
 
-def node(flow: Flow, payload: dict[str, Any]) -> None:
-    if _other_version(payload):
+def node(flow: Flow, payload: Any) -> None:
+    if _from_a_stranger(flow, payload) is not None:
         return
     message = contract.NodeReport.model_validate(payload)
     state = "left" if message.event == "left" else "alive"
     now = flow.ports.clock.now()
     gpus = tuple(Gpu(gpu.index, gpu.model, contract.gpu_class(gpu.model), gpu.memory_bytes) for gpu in message.gpus)
     found = Node(message.node, message.slots, now, state, message.roles, message.facts, gpus)
+    found = replace(found, labels=message.labels, models=message.models)
     adopted = frozenset((held.kind, held.id, held.attempt) for held in message.adopted)
     flow.node(found, booted=message.event == "booted", adopted=adopted)
+
+
+def _from_a_stranger(flow: Flow, payload: Any) -> Stranger | None:
+    """Whose node gets no probes from then on, and is listed with why."""
+    sender = stranger(payload, contract.VERSION)
+    if sender is None:
+        return None
+    log.warning("a report cannot be read: %s", sender.fault().message)
+    if sender.node:
+        flow.stranger(sender.node, sender.why, left=sender.left)
+    return sender
 
 
 HANDLES: dict[Task, Handle] = {
@@ -206,18 +224,6 @@ def _known(call: Callable[[], None], id: str) -> None:
 
 def _plain(message: contract.ProbeResult | contract.BuildResult | contract.SurveyResult) -> dict[str, Any]:
     return message.model_dump(exclude={"version"})
-
-
-def _other_version(payload: dict[str, Any]) -> bool:
-    return payload.get("version") != contract.VERSION
-
-
-def _version_fault(payload: dict[str, Any]) -> Fault:
-    return Fault(
-        "version",
-        f"the worker on {payload['node']} speaks version {payload.get('version')}, this service {contract.VERSION}",
-        "upgrade the older of the two",
-    )
 
 
 def run(redis_url: str, flow: Flow, queue: CeleryQueue, sweep_s: float, meters: Meters | None = None) -> None:

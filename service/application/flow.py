@@ -256,6 +256,11 @@ class Flow(Upkeep):
                 touched = record.build_ended(tx, report, self.ports.clock.now())
             self._advance_all(touched)
 
+    def stranger(self, name: str, why: str, *, left: bool = False) -> None:
+        """A node whose messages are of another version of the contract, and so cannot be read."""
+        with self._work() as tx:
+            nodes.stranger(tx, name, why, self.ports.clock.now(), left=left)
+
     def node(self, node: Node, booted: bool, adopted: frozenset[tuple[str, str, int]] = frozenset()) -> None:
         """`adopted`: kind, id and attempt of what it goes on with after a restart."""
         with self._work() as tx:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from math import floor
 
-from service.application.nodes import alive
+from service.application.nodes import STRANGE, alive
 from service.application.ports import Ports, StoreBusy
 from service.domain.bisection import Node
 from service.domain.figures import Beat
@@ -49,7 +49,10 @@ def _if_known(check: Check) -> Check:
 
 
 def workers(nodes: Collection[Node], now: datetime) -> str | None:
-    return None if alive(nodes, now) else "no worker has reported in the last minute"
+    there = alive(nodes, now)
+    if there and all(node.out.startswith(STRANGE) for node in there):
+        return f"no worker can be understood: {there[0].name} {there[0].out}"
+    return None if there else "no worker has reported in the last minute"
 
 
 def control(beats: Collection[Beat], now: datetime) -> str | None:

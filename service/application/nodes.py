@@ -20,14 +20,32 @@ from service.domain.recipe_rules import fits_model
 SILENT = timedelta(seconds=60)
 
 
+#: The fault of a node whose messages are of another version.
+OTHER_VERSION = "version"
 #: Faults of a node that is not fit for it at all, where others may be.
-REFUSED = frozenset({"other-python", "sandbox-refused", "node-out"})
+REFUSED = frozenset({"other-python", "sandbox-refused", "node-out", OTHER_VERSION})
+#: How it is said why a node is out whose messages cannot be read. It is in again by itself once they can.
+STRANGE = "speaks version "
 
 
 def beat(tx: Transaction, node: Node) -> None:
     """Keeps what a node says of itself, which says nothing of whether it was taken out."""
     known = tx.node(node.name, lock=True)
-    tx.save_node(replace(node, out=known.out if known is not None else ""))
+    out = known.out if known is not None else ""
+    tx.save_node(replace(node, out="" if out.startswith(STRANGE) else out))
+    if out.startswith(STRANGE):
+        tx.post(Message("node", f"node:{node.name}:read:{node.seen_at.isoformat()}", {"node": node.name}), node.seen_at)
+
+
+def stranger(tx: Transaction, name: str, why: str, now: datetime, *, left: bool = False) -> None:
+    """A node whose messages are of another version is there and gets no probes; what else it says is not believed.
+    `why`: begins with STRANGE."""
+    found = tx.node(name, lock=True)
+    known = found or Node(name, 0, now, "alive")
+    out = why if not known.out or known.out.startswith(STRANGE) else known.out
+    tx.save_node(replace(known, seen_at=now, state="left" if left else "alive", out=out))
+    if found is None or out != found.out:
+        tx.post(Message("node", f"node:{name}:strange:{now.isoformat()}", {"node": name}), now)
 
 
 def alive(nodes: Collection[Node], now: datetime) -> tuple[Node, ...]:

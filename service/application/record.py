@@ -13,7 +13,7 @@ from service.application import builds, nodes
 from service.application.cases import Gives
 from service.application.dispatch import after_build, give_verdict, queue_probe, rebuild
 from service.application.judge_builds import judge_fault
-from service.application.nodes import REFUSED
+from service.application.nodes import OTHER_VERSION, REFUSED
 from service.application.ports import Transaction
 from service.application.verdicts import ruling_of
 from service.domain.bisection import Build, Probe
@@ -33,8 +33,10 @@ AT_ONCE = frozenset({"stopped", "lost", "restarted", "lost-base"})
 LOST_WHEEL = frozenset({"missing-wheel", "damaged-wheel"})
 #: A wheel's base is gone or damaged in the store: it is put together from another one, or built.
 LOST_BASE = "lost-base"
-#: An operator's stop says nothing about the probe, and there are only so many bases to lose.
-NOT_COUNTED = frozenset({"stopped", "lost-base"})
+#: An operator's stop says nothing about the probe, and there are only so many bases to lose. A node that speaks another
+#: version may be upgraded, or another one does it: until then there is nothing to give up.
+NOT_COUNTED = frozenset({"stopped", "lost-base", OTHER_VERSION})
+_UNFIT = REFUSED - NOT_COUNTED
 #: So many refusals of nodes that are not fit count as one fault.
 REFUSALS = 10
 _IN_FLIGHT = (ProbeState.QUEUED, ProbeState.RUNNING)
@@ -102,9 +104,10 @@ def retry_probe(tx: Transaction, probe: Probe, fault: Fault, now: datetime, *, l
 
     `later`: what it needs is away for every node, and may be back after a while.
     """
-    faults = (*probe.faults, fault)
-    data: dict[str, object] = {"probe": probe.id, "kind": fault.kind, "message": fault.message}
-    tx.add_event(probe.bisection_id, now, "fault", data)
+    faults = with_fault(probe.faults, fault)
+    if len(faults) > len(probe.faults):
+        data: dict[str, object] = {"probe": probe.id, "kind": fault.kind, "message": fault.message}
+        tx.add_event(probe.bisection_id, now, "fault", data)
     if not spent(faults) and fault.kind in LOST_WHEEL and probe.build_key is not None:
         rebuild(tx, replace(probe, faults=faults), now)
     elif not spent(faults):
@@ -121,21 +124,29 @@ def _give_up(tx: Transaction, probe: Probe, now: datetime) -> None:
     give_verdict(tx, probe, ProbeState.FAULTED, judge_fault(probe.faults), now)
 
 
+def with_fault(faults: tuple[Fault, ...], fault: Fault) -> tuple[Fault, ...]:
+    """A node that speaks another version says so each time that it is first to take it: that is kept once."""
+    others = faults if fault.kind != OTHER_VERSION else tuple(other for other in faults if other != fault)
+    return (*others, fault)
+
+
 def spent(faults: tuple[Fault, ...]) -> bool:
     """Whether there is no use in another attempt: so many of one kind, or twice as many of any; refusals are one."""
     kinds = Counter(fault.kind for fault in faults if fault.kind not in NOT_COUNTED | REFUSED)
-    refused = sum(fault.kind in REFUSED for fault in faults) // REFUSALS
+    refused = sum(fault.kind in _UNFIT for fault in faults) // REFUSALS
     return counted(faults) >= 2 * MAX_FAULTS or max((refused, *kinds.values())) >= MAX_FAULTS
 
 
 def counted(faults: tuple[Fault, ...]) -> int:
     """How many speak against another attempt. Nodes that refuse count little: they are always the first to be free."""
-    refused = sum(fault.kind in REFUSED for fault in faults)
+    refused = sum(fault.kind in _UNFIT for fault in faults)
     return sum(fault.kind not in NOT_COUNTED | REFUSED for fault in faults) + refused // REFUSALS
 
 
 def delay_s(faults: tuple[Fault, ...]) -> float:
     """Seconds until the next attempt."""
+    if faults[-1].kind == OTHER_VERSION:
+        return RETRY_AFTER_S[-1]
     return 0.0 if faults[-1].kind in AT_ONCE else RETRY_AFTER_S[min(max(counted(faults), 1), len(RETRY_AFTER_S)) - 1]
 
 
@@ -178,7 +189,7 @@ def _built(build: Build, wheel: WheelFacts, now: datetime) -> Build:
 
 def retry_build(tx: Transaction, build: Build, fault: Fault, now: datetime) -> frozenset[str]:
     """A new attempt; after MAX_FAULTS the probes that wait for it are given up with its faults."""
-    faults = (*build.faults, replace(fault, node=fault.node or build.node or ""))
+    faults = with_fault(build.faults, replace(fault, node=fault.node or build.node or ""))
     build = replace(build, faults=faults)
     if fault.kind == LOST_BASE and build.base_key is not None:
         builds.lose(tx, build.base_key, now)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from service.application import nodes, wording
 from service.application.ports import Transaction
-from service.application.record import MAX_FAULTS, counted, delay_s
+from service.application.record import MAX_FAULTS, counted, delay_s, with_fault
 from service.domain.bisection import Bisection, Message, Request, Survey
 from service.domain.evidence import Fault
 from service.domain.lifecycle import BisectionState, moved
@@ -62,7 +62,7 @@ def ended(tx: Transaction, bisection: Bisection, report: SurveyReport, now: date
 
 
 def _again(tx: Transaction, bisection: Bisection, fault: Fault, now: datetime) -> None:
-    faults = (*bisection.setup.survey.faults, fault)
+    faults = with_fault(bisection.setup.survey.faults, fault)
     tx.add_event(bisection.id, now, "fault", {"kind": fault.kind, "message": fault.message})
     if counted(faults) < MAX_FAULTS:
         ask(tx, bisection, now, faults)

@@ -1,0 +1,80 @@
+"""What is read of a report of another version of the contract: who sent it and what it is about, and nothing else.
+
+What another version means by a field that both have cannot be known, so none of its facts is taken for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from service.domain.evidence import Fault
+
+KIND = "version"
+#: Longer ones name nothing that this service has sent.
+LONGEST = 200
+
+
+@dataclass(frozen=True)
+class Stranger:
+    """`version`: as it says, of our `ours`; `node`: empty where it does not say."""
+
+    payload: Mapping[str, Any]
+    version: object
+    ours: int
+
+    @property
+    def node(self) -> str:
+        return _text(self.payload.get("node")) or ""
+
+    @property
+    def left(self) -> bool:
+        return self.payload.get("event") == "left"
+
+    @property
+    def why(self) -> str:
+        """Why the node gets no probes."""
+        return f"speaks version {_shown(self.version)}, this service {self.ours}: {self._advice('it')}"
+
+    def about(self, name: str) -> tuple[str, int] | None:
+        """The id and the attempt, by the name that the id has; None where one of them is missing or odd."""
+        id, attempt = _text(self.payload.get(name)), _number(self.payload.get("attempt"))
+        return (id, attempt) if id is not None and attempt is not None else None
+
+    def fault(self) -> Fault:
+        where = f"the worker on {self.node}" if self.node else "a worker that does not say where it is"
+        message = f"{where} speaks version {_shown(self.version)}, this service {self.ours}"
+        return Fault(KIND, message, self._advice(f"firstbad on {self.node or 'its node'}"), self.node)
+
+    def _advice(self, worker: str) -> str:
+        if not _is_number(self.version):
+            return f"install the same version for this service and {worker}"
+        return f"upgrade {worker if int(str(self.version)) < self.ours else 'this service'}"
+
+
+def stranger(payload: object, ours: int) -> Stranger | None:
+    """None for a report of our version. Whatever is none at all is a stranger that says nothing."""
+    if not isinstance(payload, Mapping):
+        return Stranger({}, None, ours)
+    version = payload.get("version")
+    return None if _is_number(version) and version == ours else Stranger(payload, version, ours)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9
+
+
+def _number(value: object) -> int | None:
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 9:
+        return int(value)
+    return int(str(value)) if _is_number(value) else None
+
+
+def _text(value: object) -> str | None:
+    fits = isinstance(value, str) and 0 < len(value) <= LONGEST and value.isprintable()
+    return str(value) if fits else None
+
+
+def _shown(version: object) -> str:
+    return str(version) if _is_number(version) else "(none)" if version is None else repr(version)[:40]
