@@ -60,11 +60,11 @@ class World:
     shas: tuple[str, ...]
     live: LiveWorkers
 
-    def submit(self, **change: object) -> Bisection:
+    def submit(self, by: str = "me", **change: object) -> Bisection:
         plain = Submission(
             good=(self.shas[0],), bad=self.shas[-1], repo=str(self.repository), project="source", script="true"
         )
-        return self.flow.submit(replace(plain, **change), "me")
+        return self.flow.submit(replace(plain, **change), by)
 
     def wait_for_retry(self) -> None:
         """As long as a second attempt waits after a fault."""
