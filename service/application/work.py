@@ -73,7 +73,7 @@ class Work:
         time, and no result waits for another's turn. Should we die before, the sweep does it."""
         for queue in self._due.begin(queues):
             try:
-                with self.ports.bisections.transaction() as tx:
+                with self.ports.watch.doing("release"), self.ports.bisections.transaction() as tx:
                     recorder = Recorder(tx, self.ports.clock.now())
                     turns.release(cast(Transaction, recorder), queue, recorder.began)
                     posted = tuple(compose(tx, message) for message in recorder.posted)

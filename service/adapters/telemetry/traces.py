@@ -102,12 +102,12 @@ class Traced:
 
     @contextmanager
     def span(self, name: str, about: dict[str, str]) -> Iterator[None]:
-        """Below the one under way, where that is of the same bisection; what is done for none is not traced."""
-        if not about.get("bisection"):
+        """Below the one under way, unless that is of another bisection; what is done for none is not traced."""
+        from opentelemetry.trace import StatusCode, get_current_span, use_span
+
+        if not about.get("bisection") and not get_current_span().get_span_context().is_valid:
             yield
             return
-        from opentelemetry.trace import StatusCode, use_span
-
         span = self._begun(name, about)
         try:
             with use_span(span, record_exception=False, set_status_on_exception=False):
@@ -130,12 +130,13 @@ class Traced:
         )
 
         attributes = {f"firstbad.{what}": id for what, id in about.items() if id}
-        trace, first = ids_of(about["bisection"])
+        above = get_current_span()
+        current = above.get_span_context().trace_id
+        trace, first = ids_of(about["bisection"]) if about.get("bisection") else (current, 0)
         if name == FIRST:
             with self._ids.given((trace, first)):
                 return self._tracer.start_span(name, context=Context(), attributes=attributes)
-        above = get_current_span()
-        if above.get_span_context().trace_id != trace:
+        if current != trace:
             above = NonRecordingSpan(SpanContext(trace, first, is_remote=True, trace_flags=TraceFlags(1)))
         return self._tracer.start_span(name, context=set_span_in_context(above), attributes=attributes)
 
