@@ -52,9 +52,11 @@ def create_app(
     allowed_hosts: Sequence[str] = LOOPBACK,
     body_bytes: int = BODY_BYTES,
     meters: CollectorRegistry | None = None,
+    check_within_s: float = health.WITHIN_S,
+    count_within_s: float = metrics.WITHIN_S,
 ) -> FastAPI:
     """`allowed_hosts`: the names that clients may use for this service, without port; "*" allows all. `meters`: what
-    this process measures of itself."""
+    this process measures of itself. Seconds that a check of a part, and counting for the metrics, may take."""
     app = FastAPI(
         title="firstbad",
         version=version("firstbad"),
@@ -69,8 +71,8 @@ def create_app(
     app.include_router(router)
     app.include_router(pages.router)
     _add_root(app)
-    app.include_router(health.router(flow.checks()))
-    app.include_router(metrics.router(flow.figures, meters or CollectorRegistry()))
+    app.include_router(health.router(flow.checks(), check_within_s))
+    app.include_router(metrics.router(flow.figures, meters or CollectorRegistry(), count_within_s))
     openapi.describe(app)
     app.add_middleware(BodyLimit, most=body_bytes)
     app.add_middleware(KnownHost, allowed=allowed_hosts)

@@ -28,15 +28,15 @@ class Snapshots:
     """The figures, counted at most every few seconds. What only grows is never shown smaller: to Prometheus that would
     be a restart from 0, where it was a build that is made once more."""
 
-    def __init__(self, count: Callable[[], Figures]) -> None:
-        self._count = count
+    def __init__(self, count: Callable[[], Figures], fresh_s: float = FRESH_S) -> None:
+        self._count, self._fresh_s = count, fresh_s
         self._lock = threading.Lock()
         self._most: dict[tuple[str, str, float], Tally] = {}
         self._last: tuple[float, Figures] | None = None
 
     def __call__(self) -> Figures:
         with self._lock:
-            if self._last is None or monotonic() - self._last[0] > FRESH_S:
+            if self._last is None or monotonic() - self._last[0] > self._fresh_s:
                 found = self._count()
                 self._last = monotonic(), replace(found, tallies=self._grown(found.tallies))
             return self._last[1]
@@ -59,7 +59,11 @@ class _Shown(Collector):
         yield from self._local.collect()
 
 
-def router(count: Callable[[], Figures], local: CollectorRegistry) -> APIRouter:
+def _unknown(why: str) -> Response:
+    return Response(f"{why}\n", 503, media_type="text/plain")
+
+
+def router(count: Callable[[], Figures], local: CollectorRegistry, within_s: float = WITHIN_S) -> APIRouter:
     """`local`: of this process."""
     router = APIRouter()
     asked = Bounded(Snapshots(count))
@@ -68,9 +72,11 @@ def router(count: Callable[[], Figures], local: CollectorRegistry) -> APIRouter:
     async def metrics(accept: str = Header(default="")) -> Response:
         encode, kind = choose_encoder(accept)
         try:
-            figures = await asked(WITHIN_S)
-        except (TimeoutError, StoreBusy) as error:
-            return Response(f"the database does not answer: {error or 'in time'}\n", 503, media_type="text/plain")
+            figures = await asked(within_s)
+        except TimeoutError:
+            return _unknown(f"the database has not answered within {within_s:g} s")
+        except StoreBusy as error:
+            return _unknown(str(error))
         registry = CollectorRegistry(auto_describe=False)
         registry.register(_Shown(figures, local))
         return Response(encode(registry), media_type=kind)
