@@ -1,18 +1,34 @@
-"""`python -m worker`: a worker with the settings of the environment (FIRSTBAD_…)."""
+"""`python -m worker`: a worker with the settings of the environment (FIRSTBAD_…). `python -m worker doctor` looks this
+node over with them."""
 
 from __future__ import annotations
 
+import argparse
+import logging
 import sys
 
 from pydantic import ValidationError
 
 from worker.errors import NodeFault
-from worker.lines import set_up
 from worker.settings import Settings, complaints
-from worker.tasks import run
 
 
-def main() -> int:
+def main(argv: list[str] | None = None) -> int:
+    """The exit status: 2 for settings that are wrong and for a worker that cannot start."""
+    parser = argparse.ArgumentParser(
+        prog="python -m worker", description="A worker of firstbad; settings: docs/worker.md."
+    )
+    commands = parser.add_subparsers(dest="command")
+    doctor = commands.add_parser("doctor", help="look this node over, and say what to do")
+    doctor.add_argument("--json", action="store_true", help="for programs")
+    given = parser.parse_args(argv)
+    return _doctor(as_json=given.json) if given.command == "doctor" else _work()
+
+
+def _work() -> int:
+    from worker.lines import set_up
+    from worker.tasks import run
+
     try:
         settings = Settings()
         set_up(settings.log_format, settings.unshown())
@@ -23,6 +39,30 @@ def main() -> int:
     except NodeFault as fault:
         sys.stderr.write(f"firstbad worker: {fault.message}. {fault.advice}\n")
         return 2
+
+
+def _doctor(*, as_json: bool) -> int:
+    """1 where something keeps this node from working; warnings do not."""
+    from worker import doctor
+
+    # What libraries and our own parts log while they are tried is told as findings.
+    logging.disable(logging.CRITICAL)
+    found: list[doctor.Finding] = []
+    try:
+        settings = Settings()
+        node = settings.node
+        for finding in doctor.examine(settings):
+            found.append(finding)
+            if not as_json:
+                sys.stdout.write(doctor.as_text(finding))
+                sys.stdout.flush()
+    except ValidationError as error:
+        node = ""
+        found = [doctor.wrong_setting(line) for line in complaints(error)]
+        if not as_json:
+            sys.stdout.writelines(map(doctor.as_text, found))
+    sys.stdout.write(doctor.as_json(node, found) if as_json else doctor.summary(found))
+    return doctor.status(found)
 
 
 if __name__ == "__main__":

@@ -176,7 +176,8 @@ def declared(gpus: str) -> list[tuple[str, int]] | None:
 
 def complaints(error: ValidationError) -> list[str]:
     """A line for each setting that is wrong: the variable, what it holds, and what it may hold."""
-    return [_complaint(str(wrong["loc"][0]), wrong["msg"], wrong["input"]) for wrong in error.errors()]
+    told = (_complaint(str(wrong["loc"][0]), wrong["msg"], wrong["input"]) for wrong in error.errors())
+    return list(dict.fromkeys(told))
 
 
 def _complaint(name: str, message: str, given: object) -> str:
@@ -188,6 +189,11 @@ def _complaint(name: str, message: str, given: object) -> str:
     examples = " or ".join(map(str, Settings.model_fields[name].examples or ()))
     like = f"; write it like {examples}" if examples else ""
     return f"FIRSTBAD_{name.upper()}: {value!r}: {message[:1].lower()}{message[1:]}{like}"
+
+
+def given() -> set[str]:
+    """The names of all variables that look like settings, also of those that are none."""
+    return {name for name in os.environ if name.startswith("FIRSTBAD_")}
 
 
 def search_path() -> str:

@@ -9,9 +9,13 @@ from pathlib import Path
 from worker.errors import NodeFault, fault_of
 
 
+def shared_path(what: str) -> Path:
+    return Path(tempfile.gettempdir(), f"firstbad-{what}-{os.geteuid()}")
+
+
 def shared_folder(what: str) -> Path:
     """Nobody else can write there. Errors: NodeFault."""
-    folder = Path(tempfile.gettempdir(), f"firstbad-{what}-{os.geteuid()}")
+    folder = shared_path(what)
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
