@@ -268,4 +268,5 @@ def _build_log(client: Client, probe: str, follow: bool) -> Iterator[bytes]:
 for steer in (steering.cancel, steering.pause, steering.resume, steering.priority):
     app.command()(steer)
 app.command()(operating.nodes)
+app.command()(operating.doctor)
 app.command(epilog=status.HELP)(operating.judge)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated
@@ -36,6 +38,16 @@ def nodes(back: Return = None, as_json: Json = False, url: Url = DEFAULT_URL) ->
             out.print(Text(f"note: {line}"), soft_wrap=True)
     else:
         screen.console(stderr=True).print("No node has reported yet; docs/worker.md tells how to add one.")
+
+
+def doctor(as_json: Json = False) -> None:
+    """Look over this machine as a node, with the worker's settings (FIRSTBAD_…), and say what to do.
+
+    Exit status 0 when it can work, warnings or not, and 1 when it cannot. It changes nothing.
+    """
+    # A process of its own: the service knows nothing of the worker but what passes between them.
+    command = [sys.executable, "-m", "worker", "doctor", *(["--json"] if as_json else [])]
+    raise typer.Exit(subprocess.run(command, check=False).returncode)
 
 
 def judge(id: Id, as_json: Json = False, url: Url = DEFAULT_URL) -> None:
