@@ -104,6 +104,7 @@ def _register(app: Celery, flow: Flow, queue: CeleryQueue, patience: Patience, h
     def sweep() -> None:
         with handling.message("sweep", {}) as say:
             try:
+                queue.say_version()
                 flow.sweep()
                 handling.swept()
             except AWAY as error:

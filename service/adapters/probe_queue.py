@@ -21,6 +21,9 @@ from worker.contract import Queue, Task
 SENT_S = 3600
 CANCEL_S = 24 * 3600
 
+#: Seconds for which workers believe what version the service said it has; each sweep says it again.
+VERSION_S = 600
+
 
 def sender(redis_url: str) -> Celery:
     """A Celery application that only sends."""
@@ -68,6 +71,11 @@ class CeleryQueue:
                 self._redis.set(contract.out_key(node), "1")
             else:
                 self._redis.delete(contract.out_key(node))
+
+    def say_version(self) -> None:
+        """For the workers, who tell when theirs is another one. Errors: QueueUnavailable."""
+        with _unavailable():
+            self._redis.set(contract.SERVICE_KEY, str(contract.VERSION), ex=VERSION_S)
 
     def cancel(self, kind: str, id: str, attempt: int) -> None:
         with _unavailable():
