@@ -104,9 +104,9 @@ def _register(app: Celery, flow: Flow, queue: CeleryQueue, patience: Patience, h
     def sweep() -> None:
         with handling.message("sweep", {}) as say:
             try:
-                queue.say_version()
                 flow.sweep()
                 handling.swept()
+                queue.say_version()
             except AWAY as error:
                 say(BUSY)
                 log.warning("no sweep now: %s", error)
