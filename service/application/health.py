@@ -33,15 +33,18 @@ def checks(ports: Ports) -> dict[str, Check]:
     return {
         "database": ports.bisections.trouble,
         "queue": ports.queue.trouble,
-        "control": _if_known(of_control),
-        "workers": _if_known(of_workers),
+        "control": _if_known(ports, of_control),
+        "workers": _if_known(ports, of_workers),
     }
 
 
-def _if_known(check: Check) -> Check:
+def _if_known(ports: Ports, check: Check) -> Check:
+    """A database of another version may have no place for it."""
+
     def checked() -> str | None:
         try:
-            return check()
+            trouble = ports.bisections.trouble()
+            return check() if trouble is None else f"not known: {trouble}"
         except StoreBusy as error:
             return f"not known: {error}"
 

@@ -43,8 +43,8 @@ class SqlFigures:
     def figures(self, now: datetime) -> Figures:
         since = self._settle(now - SETTLED)
         counts = Counts(self._connection.dialect.name)
-        settled = tuple(from_row(Tally, row) for row in self._all(select(TALLIES)))
-        fresh = self._count((*counts.of_ended(after=since), *counts.of_live()))
+        settled = tuple(from_row(Tally, row) for row in self._mappings(select(TALLIES)))
+        fresh = self._tallied((*counts.of_ended(after=since), *counts.of_live()))
         depth, oldest = self._connection.execute(_undelivered(now)).one()
         return Figures(
             at=now,
@@ -52,7 +52,7 @@ class SqlFigures:
             standings=self._standings(),
             bisections=self._bisections(),
             paused=self._connection.execute(_paused()).scalar_one(),
-            nodes=tuple(from_row(Node, row) for row in self._all(select(NODES).order_by(NODES.c.name))),
+            nodes=tuple(from_row(Node, row) for row in self._mappings(select(NODES).order_by(NODES.c.name))),
             undelivered=depth,
             oldest_at=oldest,
             beats=self.beats(),
@@ -68,7 +68,9 @@ class SqlFigures:
         self._connection.execute(delete(BEATS).where(BEATS.c.name == name))
 
     def beats(self) -> tuple[Beat, ...]:
-        return tuple(from_row(Beat, row) for row in self._all(select(BEATS).order_by(BEATS.c.at.desc(), BEATS.c.name)))
+        return tuple(
+            from_row(Beat, row) for row in self._mappings(select(BEATS).order_by(BEATS.c.at.desc(), BEATS.c.name))
+        )
 
     def _settle(self, until: datetime) -> datetime:
         """Adds what ended up to then to the tallies, one process at a time. The time up to which they go."""
@@ -79,18 +81,18 @@ class SqlFigures:
         if until - since < SETTLED:
             return since
         counts = Counts(self._connection.dialect.name)
-        for tally in merged(self._count(counts.of_ended(after=since, until=until))):
-            self._settled(tally)
+        for tally in merged(self._tallied(counts.of_ended(after=since, until=until))):
+            self._add_tally(tally)
         self._connection.execute(update(COUNTED).where(COUNTED.c.name == _ALL).values(until=until))
         return until
 
-    def _settled(self, tally: Tally) -> None:
+    def _add_tally(self, tally: Tally) -> None:
         added = self._upsert(TALLIES).values(to_row(tally))
         sums = {name: TALLIES.c[name] + added.excluded[name] for name in ("count", "total")}
         self._connection.execute(added.on_conflict_do_update(index_elements=["name", "label", "bound"], set_=sums))
 
-    def _count(self, queries: Iterable[Select[Any]]) -> tuple[Tally, ...]:
-        rows = (row for query in queries for row in self._all(query) if row["count"])
+    def _tallied(self, queries: Iterable[Select[Any]]) -> tuple[Tally, ...]:
+        rows = (row for query in queries for row in self._mappings(query) if row["count"])
         return tuple(Tally(**{**row, "total": row["total"] or 0.0, "label": row["label"] or ""}) for row in rows)
 
     def _standings(self) -> tuple[Standing, ...]:
@@ -102,7 +104,7 @@ class SqlFigures:
         query = select(BISECTIONS.c.state, func.count()).group_by(BISECTIONS.c.state)
         return {row[0]: row[1] for row in self._connection.execute(query)}
 
-    def _all(self, query: Select[Any]) -> Any:
+    def _mappings(self, query: Select[Any]) -> Any:
         return self._connection.execute(query).mappings()
 
     def _upsert(self, table: Any) -> Any:

@@ -45,17 +45,22 @@ def current(url: str) -> str | None:
     """The version of the database, None for an empty one."""
     engine = create_engine(url)
     with engine.connect() as connection:
-        found = _version(connection)
+        found = version_of(connection)
     engine.dispose()
     return found
 
 
 def check(url: str) -> None:
     """Errors: WrongSchema unless the database has exactly the version that this code works with."""
-    found = current(url)
+    check_version(current(url))
+
+
+def check_version(found: str | None) -> None:
+    """Of a database; None is that of an empty one. Errors: as of check."""
     _refuse_newer(found)
     if found != head():
-        raise WrongSchema(f"the database is at version {found}, this code needs {head()}: `firstbad up` upgrades it")
+        is_ = f"at version {found}" if found is not None else "empty"
+        raise WrongSchema(f"the database is {is_}, this code needs version {head()}: `firstbad up` upgrades it")
 
 
 def upgrade(url: str) -> None:
@@ -81,7 +86,7 @@ def _migrate(url: str, work: Callable[[Config], None]) -> None:
         with _one_at_a_time, engine.begin() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
-            _refuse_newer(_version(connection))
+            _refuse_newer(version_of(connection))
             work(_config(connection))
             _check_foreign_keys(connection)
     finally:
@@ -94,7 +99,7 @@ def _config(connection: Connection) -> Config:
     return config
 
 
-def _version(connection: Connection) -> str | None:
+def version_of(connection: Connection) -> str | None:
     return MigrationContext.configure(connection).get_current_revision()
 
 

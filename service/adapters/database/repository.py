@@ -12,6 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from service.adapters.database import standing
 from service.adapters.database.engine import will_pass
 from service.adapters.database.figures import SqlFigures
 from service.adapters.database.rows import BISECTIONS, BUILDS, EVENTS, NODES, OUTBOX, PROBES, changes, from_row, to_row
@@ -242,12 +243,7 @@ class Database:
             raise StoreBusy(f"the database cannot do it now: {getattr(error, 'orig', error)}") from error
 
     def trouble(self) -> str | None:
-        try:
-            with self._engine.connect() as connection:
-                connection.execute(select(1))
-        except DBAPIError as error:
-            return f"the database does not answer: {error.orig}"
-        return None
+        return standing.trouble(self._engine)
 
 
 def _missing(kind: type, id: str) -> NotFound:
