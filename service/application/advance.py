@@ -16,7 +16,7 @@ from service.application.plan import step
 from service.application.ports import Transaction
 from service.application.verdicts import clues, derive, numbers_of, refusal
 from service.domain.bisection import Bisection, Probe
-from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_BUILDS, BisectionState, ProbeState, moved
+from service.domain.lifecycle import LIVE_BISECTIONS, BisectionState, ProbeState, moved
 from service.domain.spending import spent
 
 ADVANCING = frozenset({BisectionState.CHECKING_ENDS, BisectionState.SEARCHING, BisectionState.CONFIRMING})
@@ -70,12 +70,12 @@ def _forecast(
 ) -> Forecast:
     if not scope.keys:
         return Forecast()
-    live = tx.builds_in(LIVE_BUILDS)
-    found = forecast(tx.stock(bisection.request.repo), live, probes, bisection.id)
+    coming = tx.coming(bisection.id)
+    found = forecast(tx.stock(bisection.request.repo), coming, probes, bisection.id)
     if not ahead:
         return found
     there = tx.nodes()
-    fleet = Fleet(there, live, tx.at_work(sum(node.slots for node in there)))
+    fleet = Fleet(there, coming, tx.at_work(sum(node.slots for node in there), bisection.id))
     return with_room(found, fleet, bisection.id, ahead, now)
 
 

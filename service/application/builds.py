@@ -163,7 +163,7 @@ def queue(tx: Transaction, build: Build, now: datetime, delay_s: float = 0.0) ->
     state = moved(build.state, BuildState.QUEUED)
     fresh = replace(build, state=state, attempt=build.attempt + 1, queued_at=now, started_at=None, finished_at=None)
     fresh = replace(fresh, due_at=now + timedelta(seconds=delay_s) if delay_s else None, sent_at=None)
-    return _save(tx, replace(fresh, silent_since=None, node=None))
+    return _save(tx, replace(fresh, silent_since=None, node=None, log_removed_at=None))
 
 
 def ended(tx: Transaction, build: Build, now: datetime) -> tuple[Build, ...]:

@@ -10,9 +10,8 @@ from statistics import median
 from service.application.keys import Keys
 from service.application.nodes import alive
 from service.application.ports import Stock
-from service.application.waiting import AtWork
-from service.domain.bisection import Build, Node, Origin, Probe
-from service.domain.lifecycle import BuildState
+from service.application.waiting import AtWork, Coming
+from service.domain.bisection import Node, Origin, Probe
 
 #: Seconds that are assumed until one was measured.
 RUN_S, BUILD_S, OVERLAY_S = 60.0, 600.0, 2.0
@@ -52,9 +51,9 @@ class Forecast:
         return self.overlay_s if keys.native in self.natives else self.build_s
 
 
-def forecast(stock: Sequence[Stock], builds: Sequence[Build], probes: Sequence[Probe], own: str) -> Forecast:
-    """`builds`: those under way, for any bisection; `own`: the one that asks. `probes`: of it, whose runs tell how long
-    the next one will take."""
+def forecast(stock: Sequence[Stock], builds: Sequence[Coming], probes: Sequence[Probe], own: str) -> Forecast:
+    """`builds`: those that were sent, for any bisection; `own`: the one that asks. `probes`: of it, whose runs tell how
+    long the next one will take."""
     begun = frozenset(build.key for build in builds if build.ahead and build.bisection_id == own)
     # Another bisection gives up what it builds ahead when it ends.
     others = [build for build in builds if not build.ahead]
@@ -115,8 +114,8 @@ class Fleet:
     """What is under way on all nodes, for all bisections."""
 
     nodes: Sequence[Node]
-    builds: Sequence[Build]
-    probes: AtWork
+    builds: Sequence[Coming]
+    work: AtWork
 
 
 def with_room(found: Forecast, fleet: Fleet, own: str, most: int, now: datetime) -> Forecast:
@@ -125,11 +124,10 @@ def with_room(found: Forecast, fleet: Fleet, own: str, most: int, now: datetime)
     builders = {node.name: node.slots for node in there if "build" in node.roles}
     others_run = any("run" in node.roles and node.name not in builders for node in there)
     shared = any("run" in node.roles for node in there if node.name in builders) and not others_run
-    at_work = [build for build in fleet.builds if build.state is not BuildState.WAITING]
-    busy = sum(1 for build in at_work if not (build.ahead and build.bisection_id == own))
-    busy += sum(many for name, many in fleet.probes.running.items() if name in builders)
+    busy = fleet.work.builds + sum(1 for build in fleet.builds if not (build.ahead and build.bisection_id == own))
+    busy += sum(many for name, many in fleet.work.running.items() if name in builders)
     # A probe that no node has yet will take a builder's slot only where no others run probes.
-    busy += fleet.probes.queued if shared else 0
+    busy += fleet.work.queued if shared else 0
     return replace(found, room=max(sum(builders.values()) - busy, 0), most=most, shared=shared)
 
 

@@ -41,7 +41,8 @@ class Ticket:
 def carried(tx: Transaction) -> frozenset[Ticket]:
     """All that should be under way now; what waits for its turn is not."""
     sent = {Ticket(out.kind, out.id, out.attempt, out.silent) for out in tx.all_out()}
-    waiting = {Ticket("build", build.key, build.attempt) for build in tx.builds_in((BuildState.WAITING,))}
+    # Never under way by themselves: what they wait for has ended in a way that told nobody.
+    waiting = {Ticket("build", stuck.id, stuck.attempt) for stuck in tx.stuck()}
     unprepared = {_of_preparation(found) for found in tx.bisections(UNPREPARED, limit=1000)}
     return frozenset(sent | waiting | unprepared)
 
@@ -163,7 +164,6 @@ def _build(tx: Transaction, ticket: Ticket, gone: bool, now: datetime) -> set[st
 
 
 def _waiting(tx: Transaction, build: Build, now: datetime) -> set[str]:
-    """What it waits for may have ended in a way that told nobody."""
     started = builds.start(tx, build, now)
     return set() if started.state in LIVE_BUILDS else {started.bisection_id, *release(tx, started, now)}
 

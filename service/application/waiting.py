@@ -43,11 +43,23 @@ class Out:
 
 
 @dataclass(frozen=True)
+class Coming:
+    """A build that was sent, or is made ahead for the bisection that asks."""
+
+    key: str
+    native_key: str | None
+    ahead: bool
+    bisection_id: str
+
+
+@dataclass(frozen=True)
 class AtWork:
-    """Probes that run, by node, and how many were sent or wait to be; counted no further than was asked."""
+    """Probes that run, by node; how many queue, and builds of others that wait for their turn: counted no further than
+    was asked."""
 
     running: Mapping[str, int]
     queued: int
+    builds: int
 
 
 @dataclass(frozen=True)
@@ -89,7 +101,13 @@ class Waiting(Protocol):
     def busy(self) -> Mapping[str, int]:
         """By node: probes that run there, and those sent to it alone."""
 
-    def at_work(self, most: int) -> AtWork: ...
+    def coming(self, own: str) -> tuple[Coming, ...]:
+        """`own`: the bisection that asks."""
+
+    def at_work(self, most: int, own: str) -> AtWork: ...
+    def stuck(self) -> tuple[Chosen, ...]:
+        """Builds that wait for another of the same native code, though none is under way."""
+
     def queued_for_nodes(self) -> tuple[Probe, ...]:
         """Probes in state `queued` that one node alone may take."""
 

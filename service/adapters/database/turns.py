@@ -32,10 +32,10 @@ from sqlalchemy import (
 from service.adapters.database.rows import BISECTIONS, BUILDS, NODES, PROBES, from_row
 from service.adapters.database.tables import OUT, WAITING
 from service.adapters.database.types import PlainText, UtcDateTime, to_json
-from service.application.waiting import BUILD, AtWork, Chosen, Limited, Line
+from service.application.waiting import BUILD, AtWork, Chosen, Coming, Limited, Line
 from service.application.waiting import Out as Attempt
 from service.domain.bisection import Probe
-from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_PROBES, BisectionState, ProbeState
+from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_BUILDS, LIVE_PROBES, BisectionState, BuildState, ProbeState
 
 _DUE = "(due_at IS NULL OR due_at <= :due)"
 #: From one value of an index to the next: neither database skips by itself.
@@ -128,12 +128,30 @@ class Turns:
         query = query.where(text(OUT)).group_by(literal_column("1"))
         return {row.node: row.many for row in self._connection.execute(query) if row.node is not None}
 
-    def at_work(self, most: int) -> AtWork:
+    def coming(self, own: str) -> tuple[Coming, ...]:
+        columns = (BUILDS.c.key, BUILDS.c.native_key, BUILDS.c.ahead, BUILDS.c.bisection_id)
+        mine = (BUILDS.c.bisection_id == own, BUILDS.c.ahead, BUILDS.c.state.in_(sorted(LIVE_BUILDS)))
+        query = select(*columns).where(text(OUT)).union(select(*columns).where(*mine))
+        return tuple(Coming(**row) for row in self._connection.execute(query).mappings())
+
+    def at_work(self, most: int, own: str) -> AtWork:
         running = select(PROBES.c.node, func.count().label("many")).where(PROBES.c.state == ProbeState.RUNNING)
         nodes = {row.node: row.many for row in self._connection.execute(running.group_by(PROBES.c.node))}
-        some = select(literal_column("1")).where(PROBES.c.state == ProbeState.QUEUED).limit(most).subquery()
-        queued = self._connection.execute(select(func.count()).select_from(some)).scalar()
-        return AtWork({name or "": many for name, many in nodes.items()}, queued or 0)
+        queued = self._count(most, PROBES.c.state == ProbeState.QUEUED)
+        builds = self._count(most, text(WAITING), (BUILDS.c.bisection_id != own) | ~BUILDS.c.ahead)
+        return AtWork({name or "": many for name, many in nodes.items()}, queued, builds)
+
+    def _count(self, most: int, *where: Any) -> int:
+        some = select(literal_column("1")).where(*where).limit(most).subquery()
+        return self._connection.execute(select(func.count()).select_from(some)).scalar() or 0
+
+    def stuck(self) -> tuple[Chosen, ...]:
+        other = BUILDS.alias()
+        base = (other.c.native_key == BUILDS.c.native_key, other.c.base_key.is_(None))
+        making = select(other.c.key).where(*base, other.c.state.in_(sorted(LIVE_BUILDS - {BuildState.WAITING})))
+        columns = (BUILDS.c.key.label("id"), BUILDS.c.attempt, BUILDS.c.asked_at)
+        query = select(*columns).where(BUILDS.c.state == BuildState.WAITING, ~making.exists())
+        return tuple(Chosen(**row) for row in self._connection.execute(query).mappings())
 
     def queued_for_nodes(self) -> tuple[Probe, ...]:
         here = (PROBES.c.state == ProbeState.QUEUED, PROBES.c.queue.startswith("node."))
