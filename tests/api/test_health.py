@@ -6,6 +6,7 @@ import signal
 import socket
 import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -107,8 +108,6 @@ def test_requests_that_hang_on_the_database_do_not_keep_the_health_from_being_to
         httpx.Client(base_url=client.base_url, trust_env=False, timeout=60) as others,
     ):
         holder.execute("BEGIN IMMEDIATE")
-        from concurrent.futures import ThreadPoolExecutor
-
         with ThreadPoolExecutor(50) as pool:
             asked = [pool.submit(others.get, "/api/v1/bisections") for _ in range(50)]
             status, said = parts(client)
