@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
+from worker.build.caches import Caches
 from worker.build.environments import Environments
 from worker.build.source import Sources
 from worker.build.store import Store
@@ -63,6 +64,7 @@ def make_pipeline(settings: Settings, shown: Shown | None = None) -> Pipeline:
             sandboxes=_sandboxes(settings, hidden),
             bin=trash,
             environments=_environments(settings, trash),
+            caches=Caches(settings.work_dir / "cache", trash.throw),
             gpus=gpus_of(settings),
             passed_env=passed,
             files=files_of(passed, hidden),
@@ -99,6 +101,7 @@ def _docker_sandbox(settings: Settings, inside: Path) -> Sandbox:
         host=settings.docker_host,
         models=settings.model_cache,
         pull_s=settings.pull_timeout_s,
+        pulled=settings.work_dir / "pulled",
     )
 
 

@@ -79,6 +79,9 @@ class Settings(BaseSettings):
     environment_timeout_s: float = Field(default=3600.0, gt=0, examples=["3600"])
     #: The most that the compiler cache of one repository's builds may hold.
     compiler_cache: str = Field(default="5G", pattern=r"^[1-9][0-9]*[MGT]$", examples=["500M", "5G"])
+    #: The most that caches of repositories, installers and compilers, environments, and images that were pulled may
+    #: take together; the longest unused go first.
+    cache_budget: str = Field(default="100G", pattern=r"^[1-9][0-9]*[MGT]$", examples=["500M", "200G"])
     #: Variables of the worker that orders may ask for by name.
     secrets: Annotated[tuple[str, ...], NoDecode] = ()
     #: A folder of models that runs may see, as a recipe says.
@@ -133,6 +136,11 @@ class Settings(BaseSettings):
     def _countable(cls, value: str) -> str:
         declared(value)
         return value
+
+    @property
+    def cache_bytes(self) -> int:
+        unit: int = {"M": 1024**2, "G": 1024**3, "T": 1024**4}[self.cache_budget[-1]]
+        return int(self.cache_budget[:-1]) * unit
 
     @property
     def store(self) -> str:

@@ -32,6 +32,7 @@ from worker.report import Event, Reporter
 from worker.run.job import forget_other_insides
 from worker.run.stop import STOPPED, Stop
 from worker.settings import Settings
+from worker.tidy import Tidy
 from worker.tracing import tracing
 from worker.waking import Wake
 
@@ -65,6 +66,7 @@ class Worker:
         self.adopted: tuple[Adopted, ...] = ()
         self.unseen = Unseen(self.pipeline.site)
         self.reporter = Reporter(settings, self.pipeline.site)
+        self.tidy = Tidy(self.pipeline.site, settings.cache_bytes)
         self.tracing = tracing(settings.otlp_endpoint, settings.node)
         self.app.task(name=Task.BUILD)(self.build)
         self.app.task(name=Task.PROBE)(self.probe)
@@ -186,6 +188,7 @@ class Worker:
         signals.worker_ready.connect(self._ready, weak=False)
         self.live.start()
         self.pulse.start()
+        self.tidy.start()
         worker = queues.quiet(self.app.Worker, self._shutting_down)(
             queues=list(self.queues),
             pool=self.free.pool(),
@@ -200,6 +203,7 @@ class Worker:
         )
         worker.start()
         self.pulse.close()
+        self.tidy.close()
         self.keeper.close()
         self.live.close()
         self.tracing.close()

@@ -10,6 +10,7 @@ import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -19,6 +20,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from worker.build.wheel_files import DAMAGED
 from worker.errors import fault_of
+from worker.kept import Item, size_of
 
 #: Longer metadata is not read.
 METADATA_BYTES = 4 * 1024 * 1024
@@ -161,10 +163,19 @@ class Environments:
         for number, place in enumerate(found):
             if number < self.most and (place / READY).exists():
                 continue
-            with self._locked(place.name, fcntl.LOCK_EX) as alone:
-                if alone:
-                    self._clear(place)
-                    self._lock(place.name).unlink(missing_ok=True)
+            self._remove(place)
+
+    def items(self) -> Iterator[Item]:
+        for place in self.folder.iterdir() if self.folder.exists() else ():
+            if place.is_dir():
+                yield Item(str(place), _used(place), partial(size_of, place), partial(self._remove, place))
+
+    def _remove(self, place: Path) -> bool:
+        with self._locked(place.name, fcntl.LOCK_EX) as alone:
+            if alone:
+                self._clear(place)
+                self._lock(place.name).unlink(missing_ok=True)
+            return alone
 
     def _lock(self, key: str) -> Path:
         return self.folder / f"{key}.lock"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -15,12 +16,14 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from worker.build import fixups
 from worker.contract import Source
 from worker.errors import NodeFault, fault_of
+from worker.kept import Item, size_of
 
 _SHA = re.compile(r"[0-9a-f]{40}")
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.+)")
@@ -137,7 +140,17 @@ class Sources:
                     stop.pause(0.1)
             if not (path / "HEAD").exists():
                 self._init(path, stop)
+            os.utime(lock.fileno())
             yield path
+
+    def items(self, throw: Callable[[Path], None]) -> Iterator[Item]:
+        """The node's own caches. `throw`: takes a folder away."""
+        for path in self.folder.glob("*.git"):
+            lock = path.with_suffix(".lock")
+            # One that is only the stand-in has none.
+            with contextlib.suppress(OSError):
+                used_at = lock.stat().st_mtime
+                yield Item(str(path), used_at, partial(size_of, path), partial(_removed, path, lock, throw))
 
     def _git(
         self, arguments: list[str], stop: Stop, *, into: Path | None = None, env: Mapping[str, str] | None = None
@@ -176,6 +189,17 @@ class Sources:
                 "disk-full", f"no space left on the node while git worked: {said[-2000:]}", "Free space in work_dir."
             )
         return (said or f"git ended with {process.returncode}") if process.returncode else None
+
+
+def _removed(path: Path, lock: Path, throw: Callable[[Path], None]) -> bool:
+    """The lock stays: somebody may wait for it already."""
+    with lock.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        throw(path)
+    return True
 
 
 def _said(process: subprocess.Popen[bytes], timeout_s: float) -> str:

@@ -18,7 +18,7 @@ from worker.errors import FixupFails, NodeFault
 from worker.pipeline.fixups import refused
 from worker.pipeline.outcomes import BUILD_LINES, Wanted, outcome
 from worker.pipeline.ready import Build, Overlaying, copy_in, from_base, from_indexes
-from worker.pipeline.runs import Run, Site, Task, cache, execute, shared_env
+from worker.pipeline.runs import Run, Site, Task, execute, shared_env
 from worker.run.job import Job
 from worker.run.logs import append
 from worker.run.sandbox import Sandbox
@@ -51,7 +51,7 @@ def _run(site: Site, order: BuildOrder, job: Job, sandbox: Sandbox, began: float
     """The project's own way. What could not be stored afterwards is not begun."""
     site.store.check()
     work = {"build": order.command, "failure": order.failure}
-    task = Task(order, work, _labels(order), began, _cache(site, order, order.command, sandbox))
+    task = Task(order, work, _labels(order), began, _cache(site, order, order.command))
     return execute(site, job, sandbox, task, stop)
 
 
@@ -64,7 +64,7 @@ def _overlaying(under_way: Build, sandbox: Sandbox, began: float) -> Overlaying:
         with site.job(f"build-{order.key}.{order.attempt}.overlay", sandbox) as job:
             copy_in(job, under_way.tree, wheel)
             env = {"FIRSTBAD_BASE": f"{sandbox.place(job)}/in/{wheel.name}"}
-            shared = _cache(site, order, command, sandbox)
+            shared = _cache(site, order, command)
             task = Task(order, {"build": command}, _labels(order), began, shared, env=env)
             yield job, execute(site, job, sandbox, task, under_way.stop)
 
@@ -98,7 +98,7 @@ def keep(site: Site, order: BuildOrder, wheel: Path) -> contract.Wheel:
     return contract.Wheel(name=wheel.name, path=path, bytes=size, sha256=digest)
 
 
-def _cache(site: Site, order: BuildOrder, command: str, sandbox: Sandbox) -> Path:
+def _cache(site: Site, order: BuildOrder, command: str) -> Path:
     """One installer's cache for a repository's builds by the same command; what another runs cannot prepare it.
 
     Fix-ups are part of it: a request brings them, and their code must not meet the builds of other requests.
@@ -106,7 +106,7 @@ def _cache(site: Site, order: BuildOrder, command: str, sandbox: Sandbox) -> Pat
     fixups = [fixup.model_dump() for fixup in order.source.fixups]
     same = [order.source.repo, order.sandbox.model_dump(), command, shared_env(order), fixups]
     digest = hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()
-    return cache(site, digest[:24], sandbox)
+    return site.caches.path(digest[:24])
 
 
 def _check(run: Run, timeout_s: float) -> None:

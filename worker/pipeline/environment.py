@@ -137,7 +137,7 @@ def _prepare(probe: Probe, wanted: Dependencies, needed: tuple[Requirement, ...]
         labels = {"kind": "environment", "bisection": order.bisection, "probe": order.probe}
         began = time.time()
         work = {"environment": {"as_of": wanted.as_of}}
-        cache = _cache(site, order, sandbox)
+        cache = _cache(site, order)
         task = Task(order, work, labels, began, cache=cache, environment=folder, prepares=True)
         run = execute(site, job, sandbox, task, stop)
         _check(probe, run)
@@ -146,11 +146,11 @@ def _prepare(probe: Probe, wanted: Dependencies, needed: tuple[Requirement, ...]
         environments.seal(folder)
 
 
-def _cache(site: Site, order: ProbeOrder, sandbox: Sandbox) -> Path:
+def _cache(site: Site, order: ProbeOrder) -> Path:
     """One installer's cache for a repository; what another's packages do when they are built cannot prepare it."""
     same = ["environment", order.source.repo, order.sandbox.model_dump(), runs.shared_env(order)]
     digest = hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()
-    return runs.cache(site, digest[:24], sandbox)
+    return site.caches.path(digest[:24])
 
 
 def _check(probe: Probe, run: Run) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -12,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from worker import contract, observe
+from worker.build.caches import Caches
 from worker.build.environments import Environments
 from worker.build.source import Sources
 from worker.build.store import Store
 from worker.contract import BuildOrder, Phase, ProbeOrder
-from worker.errors import NodeFault, fault_of
+from worker.errors import NodeFault
 from worker.gpus import Gpus
 from worker.pipeline.beside import Beside, Running
 from worker.run import job as jobs
@@ -58,6 +58,7 @@ class Site:
     sandboxes: Mapping[str, Sandbox]
     bin: Bin
     environments: Environments
+    caches: Caches
     gpus: Gpus
     passed_env: Mapping[str, str] = field(default_factory=dict)
     files: tuple[Path, ...] = ()
@@ -106,19 +107,6 @@ class Task:
     gpus: tuple[contract.Gpu, ...] = ()
 
 
-def cache(site: Site, name: str, sandbox: Sandbox) -> Path:
-    """A folder for an installer's cache. Errors: NodeFault."""
-    folder = site.work_dir / "cache" / name
-    try:
-        if not folder.exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            if sandbox.uid is not None:
-                os.chown(folder, sandbox.uid, sandbox.uid)
-    except OSError as error:
-        raise fault_of(error, f"making {folder}") from error
-    return folder
-
-
 def shared_env(order: BuildOrder | ProbeOrder, but: tuple[str, ...] = ()) -> dict[str, str]:
     """The order's variables as the recipe has them, so that what they prepare serves other commits too.
 
@@ -131,7 +119,8 @@ def shared_env(order: BuildOrder | ProbeOrder, but: tuple[str, ...] = ()) -> dic
 def execute(site: Site, job: Job, sandbox: Sandbox, task: Task, stop: Stop) -> Run:
     """Errors: NodeFault, Stopped."""
     stop.check()
-    with stop.apart() as own, _watchable(site, task.order, job), site.running.one() as beside:
+    held = site.caches.using(task.cache, sandbox.uid)
+    with stop.apart() as own, held, _watchable(site, task.order, job), site.running.one() as beside:
         ran = sandbox.run(job, _errand(site, sandbox.place(job), task), own)
     return _over(job, task, _with(ran, beside), own)
 

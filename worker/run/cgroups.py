@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import os
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -156,7 +157,7 @@ class Groups:
     def _take(self) -> Group | None:
         with self._lock:
             if self._free:
-                return self._free.pop()
+                return _there(self._free.pop())
             name = f"{self._prefix}{next(self._numbers)}"
         folders: dict[str, Path] = {}
         try:
@@ -181,11 +182,33 @@ class Groups:
                 self._free.pop().remove()
 
 
+def remove_forgotten(older_s: float, prefix: str = PREFIX) -> None:
+    """Removes what workers left that were killed and never came back: empty groups that nobody has touched for so long.
+
+    Another worker of this node may still count with one; it makes it again.
+    """
+    for parent in set(parents().values()):
+        for folder in parent.glob(f"{prefix}*"):
+            with contextlib.suppress(OSError):
+                if time.time() - folder.stat().st_mtime > older_s and not _read(folder / "cgroup.procs").strip():
+                    folder.rmdir()
+
+
 def _read(path: Path) -> str:
     try:
         return path.read_text()
     except OSError:
         return ""
+
+
+def _there(group: Group) -> Group | None:
+    """Made again where somebody has removed it meanwhile, as what nobody seemed to use."""
+    try:
+        for folder in set(group.folders.values()):
+            folder.mkdir(exist_ok=True)
+    except OSError:
+        return None
+    return group
 
 
 def _process(pid: int) -> psutil.Process | None:

@@ -19,6 +19,7 @@ from typing import Protocol
 import psutil
 
 from worker.errors import NodeFault, fault_of
+from worker.kept import Item
 from worker.run import cgroups, models, ports
 from worker.run import job as jobs
 from worker.run.bubblewrap import Bubblewrap
@@ -152,6 +153,9 @@ class ProcessSandbox:
 
     def settle(self) -> None:
         """Nothing is ever owed."""
+
+    def kept(self) -> Iterator[Item]:
+        return iter(())
 
     def close(self) -> None:
         self._groups.close()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from worker.kept import Item
 from worker.run.job import Errand, Job
 from worker.run.stop import Stop
 
@@ -70,6 +71,9 @@ class Sandbox(Protocol):
 
     def settle(self) -> None:
         """Removes what is owed to be. Errors: NodeFault, when it cannot be yet."""
+
+    def kept(self) -> Iterator[Item]:
+        """What it brought to the node and may take away again. Errors: NodeFault."""
 
     def close(self) -> None:
         """Nothing runs any more, and nothing will."""

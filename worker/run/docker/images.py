@@ -26,13 +26,13 @@ ABSENT = (
 )  # fmt: skip
 
 
-def found(client: DockerClient, name: str | None, stop: Stop, within_s: float) -> Any:
-    """The image, pulled when the node has none of that name. Errors: NodeFault, Stopped."""
+def found(client: DockerClient, name: str | None, stop: Stop, within_s: float) -> tuple[Any, bool]:
+    """The image, and whether it was pulled, since the node had none of that name. Errors: NodeFault, Stopped."""
     if name is None:
         raise NodeFault("order", "a docker sandbox needs an image", "Name one in the recipe.")
     with faults(name):
         try:
-            return client.images.get(name)
+            return client.images.get(name), False
         except ImageNotFound:
             pass
         except APIError as error:
@@ -45,7 +45,7 @@ def found(client: DockerClient, name: str | None, stop: Stop, within_s: float) -
     _pull(client, name, stop, within_s)
     with faults(name):
         try:
-            return client.images.get(name)
+            return client.images.get(name), True
         except ImageNotFound as error:
             raise fault(name, "not found after it was pulled") from error
 

@@ -18,12 +18,14 @@ from docker.client import DockerClient, from_env
 from docker.errors import NotFound
 
 from worker.errors import NodeFault, fault_of
+from worker.kept import Item
 from worker.run import job as jobs
 from worker.run import models
 from worker.run.docker import container as containers
 from worker.run.docker import images, networks
 from worker.run.docker.container import LABEL
 from worker.run.docker.engine import LOOK, faults, kill, remove
+from worker.run.docker.pulled import Pulled
 from worker.run.job import Errand, Job
 from worker.run.processors import bound
 from worker.run.sandbox import GRACE_S, PLACE, Left, Ran, base_env
@@ -43,6 +45,7 @@ class DockerSandbox:
 
     `worker`: the name by which its containers are found. `other`: who works inside when we are root. `models`: the
     node's folder of models. `pull_s`: the longest time that pulling an image may take.
+    `pulled`: where it notes which images it pulled.
     """
 
     inside: Path
@@ -51,6 +54,7 @@ class DockerSandbox:
     host: str | None = None
     models: Path | None = None
     pull_s: float = PULL_S
+    pulled: Path | None = None
     kind: str = field(default="docker", init=False)
     python: None = field(default=None, init=False)
     #: While orphans are still to be removed: the ids of those that go on.
@@ -75,7 +79,17 @@ class DockerSandbox:
         return str(self._image(image, stop).id)
 
     def _image(self, name: str | None, stop: Stop) -> Any:
-        return images.found(self._client, name, stop, self.pull_s)
+        image, fresh = images.found(self._client, name, stop, self.pull_s)
+        if name is not None and self._pulled is not None:
+            (self._pulled.note if fresh else self._pulled.use)(name)
+        return image
+
+    @cached_property
+    def _pulled(self) -> Pulled | None:
+        return Pulled(self.pulled) if self.pulled is not None else None
+
+    def kept(self) -> Iterator[Item]:
+        return self._pulled.items(self._client) if self._pulled is not None else iter(())
 
     def facts(self) -> dict[str, str]:
         with faults():
