@@ -34,9 +34,9 @@ ADDED: dict[str, tuple[tuple[str, sa.types.TypeEngine, str | None], ...]] = {
 _WAITING = sa.text("state = 'queued' AND sent_at IS NULL AND NOT held")
 _OUT = sa.text("state IN ('queued', 'running') AND sent_at IS NOT NULL")
 INDEXES = (
-    ("ix_probes_waiting", "probes", ["queue", "turn", "asked_at"], _WAITING),
+    ("ix_probes_waiting", "probes", ["queue", "turn", "asked_at", "number"], _WAITING),
     ("ix_probes_out", "probes", ["queue", "turn"], _OUT),
-    ("ix_builds_waiting", "builds", ["turn", "asked_at"], _WAITING),
+    ("ix_builds_waiting", "builds", ["turn", "asked_at", "queued_at"], _WAITING),
     ("ix_builds_out", "builds", ["turn"], _OUT),
 )
 #: Of the rows that are there, as a bisection of normal priority gives it.

@@ -95,7 +95,7 @@ class ProbeRow(Base):
         Index(None, "state"),
         Index(None, "build_key"),
         Index(None, "finished_at"),
-        _partial("ix_probes_waiting", WAITING, "queue", "turn", "asked_at"),
+        _partial("ix_probes_waiting", WAITING, "queue", "turn", "asked_at", "number"),
         _partial("ix_probes_out", OUT, "queue", "turn"),
     )
 
@@ -140,7 +140,7 @@ class BuildRow(Base):
         Index(None, "native_key"),
         Index(None, "repo"),
         Index(None, "finished_at"),
-        _partial("ix_builds_waiting", WAITING, "turn", "asked_at"),
+        _partial("ix_builds_waiting", WAITING, "turn", "asked_at", "queued_at"),
         _partial("ix_builds_out", OUT, "turn"),
     )
 

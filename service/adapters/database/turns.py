@@ -105,7 +105,7 @@ class Turns:
         table, key, number = _columns(queue)
         query = select(key.label("id"), table.c.attempt, table.c.asked_at)
         query = query.where(text(WAITING), *_in(table, queue), table.c.turn == turn)
-        query = query.where(text(_DUE).bindparams(_due(due))).order_by(table.c.asked_at, number, key)
+        query = query.where(text(_DUE).bindparams(_due(due))).order_by(table.c.asked_at, number)
         locked = query.limit(most).with_for_update(key_share=True, skip_locked=True)
         return tuple(Chosen(row.id, row.attempt, row.asked_at) for row in self._connection.execute(locked))
 
