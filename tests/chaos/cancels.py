@@ -1,0 +1,51 @@
+"""200 of many small bisections are cancelled at random moments, while the others, and the example, go on."""
+
+from __future__ import annotations
+
+import random
+import threading
+from dataclasses import dataclass, field
+
+from service.client import Client, ProblemError
+from tests.chaos.stack import Stack, patiently
+
+CANCELLED, KEPT = 200, 6
+#: One of so many is kept.
+EVERY = (CANCELLED + KEPT) // KEPT
+#: Between two cancels, at most.
+PAUSE_S = 0.3
+
+
+@dataclass
+class Small:
+    """Ids of those that were cancelled, and of those that go on."""
+
+    cancelled: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    too_late: list[str] = field(default_factory=list)
+
+
+def cancels(stack: Stack, dice: random.Random, small: Small) -> str:
+    """Submits and cancels at once, so that some are cancelled before they were prepared, and some while they run."""
+    waiting: list[str] = []
+    with stack.client() as client:
+        for number in range(CANCELLED + KEPT):
+            script = f"sleep {dice.uniform(0.05, 0.5):.2f}"
+            document = {**stack.material.small_request(script), "width": dice.choice((1, 2))}
+            id = str(patiently(lambda: client.submit(document)).id)  # noqa: B023
+            (small.kept if number % EVERY == 0 and len(small.kept) < KEPT else waiting).append(id)
+            while len(waiting) > dice.randint(0, 40):
+                _cancel(client, waiting.pop(dice.randrange(len(waiting))), small)
+        while waiting:
+            threading.Event().wait(dice.uniform(0.0, PAUSE_S))
+            _cancel(client, waiting.pop(dice.randrange(len(waiting))), small)
+    return f"{len(small.cancelled)} of {CANCELLED + KEPT}, {len(small.too_late)} had ended"
+
+
+def _cancel(client: Client, id: str, small: Small) -> None:
+    try:
+        patiently(lambda: client.cancel(id))
+    except ProblemError:
+        small.too_late.append(id)
+    else:
+        small.cancelled.append(id)
