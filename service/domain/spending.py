@@ -25,7 +25,8 @@ def spent(found: Bisection, probes: Iterable[Probe], now: datetime) -> Spent:
     cards = found.request.recipe.resources.gpus
     running = sum(_seconds(p.started_at, now) for p in several if p.state is ProbeState.RUNNING)
     return Spent(
-        probes=sum(probe.verdict is not None for probe in several),
+        # A number's run may say nothing yet, and was one all the same.
+        probes=sum(probe.state in (ProbeState.JUDGED, ProbeState.FAULTED) for probe in several),
         wall_s=wall_s(found, now),
         gpu_s=sum(probe.gpu_leased_s for probe in several) + cards * running,
     )

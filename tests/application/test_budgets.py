@@ -157,4 +157,4 @@ def test_of_a_number_the_suspects_are_the_commits_that_it_may_be(world: World) -
     measuring.run(world, measuring.dropping(13))
     found = ended_with_suspects(world, id, 13)
     assert 1 < len(found.answer.shas if found.answer else ()) < 19
-    assert world.flow.report(id).spent.probes == 9
+    assert world.flow.report(id).spent.probes == len(world.workers.seen) == 9
