@@ -46,7 +46,7 @@ class Unseen:
 
     def look(self) -> None:
         try:
-            for sandbox in self.site.sandboxes.values() if self.folders else ():
+            for sandbox in self.site.sandboxes.values():
                 sandbox.settle()
         except NodeFault:
             return

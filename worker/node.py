@@ -13,7 +13,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from worker.contract import LEASE_S, RENEW_S, SERVICE_KEY, cancel_key, lease_key, out_key, sent_key, taken_key
+from worker.contract import LEASE_S, RENEW_S, SERVICE_KEY, Held, cancel_key, lease_key, out_key, sent_key, taken_key
 
 log = logging.getLogger(__name__)
 
@@ -124,6 +124,12 @@ class Keeper(threading.Thread):
         except redis.RedisError as error:
             log.warning("redis cannot be asked about %s %s.%s, which goes on: %s", *key, error)
         return True
+
+    def held(self) -> list[Held]:
+        """The builds and probes that this worker has now."""
+        with self._lock:
+            keys = list(self._held)
+        return [Held(kind=kind, id=id, attempt=n) for kind, id, n in keys if kind in ("build", "probe")]
 
     def is_out(self) -> bool:
         """Whether this node is taken out; not when that cannot be known."""

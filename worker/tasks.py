@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ from worker import queues
 from worker.adoption import Adopted, Unseen, adopt
 from worker.alone import alone, watch_parent
 from worker.assembly import make_pipeline
-from worker.contract import BuildOrder, Fault, ProbeOrder, ProbeResult, Queue, Started, SurveyOrder, Task
+from worker.contract import BuildOrder, Fault, Held, ProbeOrder, ProbeResult, Queue, Started, SurveyOrder, Task
 from worker.errors import NodeFault
 from worker.live import Live
 from worker.node import Keeper, Key, Pulse, connect
@@ -64,6 +64,7 @@ class Worker:
         self.keeper = Keeper(connect(settings.redis_url), settings.node, self.intake.out)
         self.pulse = Pulse(self._beat)
         self.adopted: tuple[Adopted, ...] = ()
+        self.booted, self.booting = False, threading.Lock()
         self.unseen = Unseen(self.pipeline.site)
         self.reporter = Reporter(settings, self.pipeline.site)
         self.tidy = Tidy(self.pipeline.site, settings.cache_bytes)
@@ -73,13 +74,15 @@ class Worker:
         self.app.task(name=Task.SURVEY)(self.survey)
         self.app.steps["consumer"].add(self.free.step())
 
-    def probe(self, order: object) -> None:
+    # What a later service might send beside the order keeps nobody from refusing it.
+
+    def probe(self, order: object = None, *_: object, **__: object) -> None:
         self._do("probe", order, ProbeOrder, self._probe)
 
-    def build(self, order: object) -> None:
+    def build(self, order: object = None, *_: object, **__: object) -> None:
         self._do("build", order, BuildOrder, self.pipeline.build)
 
-    def survey(self, order: object) -> None:
+    def survey(self, order: object = None, *_: object, **__: object) -> None:
         self._do("survey", order, SurveyOrder, self.pipeline.survey)
 
     def _do(self, kind: str, raw: object, model: type[Order], work: Callable[[Order, Stop], BaseModel | None]) -> None:
@@ -164,15 +167,29 @@ class Worker:
         with contextlib.suppress(Unreachable):
             self._send(Task.STARTED, message.model_dump(mode="json"))
 
-    def report(self, event: Event) -> None:
-        held = [each.held for each in self.adopted] if event == "booted" else []
+    def report(self, event: Event, held: Iterable[Held] = ()) -> bool:
+        """Whether it was sent."""
         message = self.reporter.report(event, self.keeper.service, self.unseen.facts(), held)
-        with contextlib.suppress(Unreachable):
+        try:
             self._send(Task.NODE, message.model_dump(mode="json"))
+        except Unreachable:
+            return False
+        return True
+
+    def boot(self) -> None:
+        """Tells the service, once, that nothing runs here any more but what is named: also late, where the broker was
+        away, and then with what was begun meanwhile."""
+        with self.booting:
+            if not self.booted:
+                begun = {each.held for each in self.adopted} | set(self.keeper.held())
+                self.booted = self.report("booted", sorted(begun, key=lambda each: (each.kind, each.id)))
 
     def _beat(self) -> None:
         self.unseen.look()
-        self.report("alive")
+        if self.booted:
+            self.report("alive")
+        else:
+            self.boot()
         self.outgoing.flush()
 
     def _send(self, task: str, message: dict[str, Any]) -> None:
@@ -214,7 +231,7 @@ class Worker:
         return int(worker.exitcode or 0)
 
     def _ready(self, **_: Any) -> None:
-        self.report("booted")
+        self.boot()
         self.outgoing.flush()
 
     def _shutting_down(self) -> None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,28 @@ from worker.run.stop import Stop
 folder, worker, errand = Path(sys.argv[1]), sys.argv[2], Errand(**json.loads(sys.argv[3]))
 sandbox = DockerSandbox(jobs.install_inside(folder), worker, 65534)
 sandbox.run(jobs.create(folder / "jobs", "left", sandbox.uid), errand, Stop())
+"""
+
+
+#: Stands before the engine, and can end as that does.
+ENGINE = """
+import asyncio, sys
+
+async def carry(reader, writer):
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+async def join(reader, writer):
+    engine = await asyncio.open_unix_connection("/var/run/docker.sock")
+    await asyncio.gather(carry(reader, engine[1]), carry(engine[0], writer))
+
+async def main():
+    async with await asyncio.start_unix_server(join, sys.argv[1]) as server:
+        await server.serve_forever()
+
+asyncio.run(main())
 """
 
 
@@ -159,3 +182,31 @@ def test_what_could_not_be_removed_is_removed_before_the_next_run(life: Life, tm
     assert later.run(job, life.errand(f"echo {left.id}"), Stop()).status == 0
     assert life.sandbox.left() == ()
     later.close()
+
+
+def test_what_an_engine_that_went_away_did_not_remove_is_removed_when_it_is_back(life: Life, tmp_path: Path) -> None:
+    socket = tmp_path / "engine.sock"
+
+    def engine() -> subprocess.Popen[bytes]:
+        started = subprocess.Popen([sys.executable, "-c", ENGINE, str(socket)])
+        eventually(socket.exists)
+        return started
+
+    before, job = engine(), jobs.create(life.folder / "jobs", "left", life.sandbox.uid)
+    sandbox = DockerSandbox(jobs.install_inside(life.folder), life.name, 65534, f"unix://{socket}")
+    with ThreadPoolExecutor() as thread:
+        run = thread.submit(sandbox.run, job, life.errand("echo begun; sleep 600"), Stop())
+        eventually(lambda: "begun" in life.log())
+        before.kill()
+        before.wait()
+        socket.unlink()
+        with pytest.raises(NodeFault):
+            run.result(60)
+    assert len(life.sandbox.left()) == 1
+    after = engine()
+    try:
+        eventually(lambda: sandbox.settle() or life.sandbox.left() == ())
+    finally:
+        after.kill()
+        after.wait()
+    sandbox.close()

@@ -273,3 +273,16 @@ def test_what_is_made_ahead_waits_for_all_that_somebody_waits_for(node: Node, pr
     # Neither of the two queues waits until the other is empty.
     assert started[:6] != sorted(started[:6], key=lambda id: id.startswith("now"))
     assert started[:6] != sorted(started[:6], key=lambda id: not id.startswith("now"))
+
+
+def test_a_worker_that_started_before_redis_says_once_that_it_came(node: Node, process_bench: Bench) -> None:
+    node.broker.stop()
+    node.start()
+    eventually(lambda: node.log.exists() and "leases are not renewed" in node.log.read_text())
+    node.broker.start()
+    assert node.next(Task.NODE, event="booted")["adopted"] == []
+    order = process_bench.order("true")
+    node.send(order)
+    assert node.result(order.probe).outcome is not None
+    node.next(Task.NODE, event="alive")
+    assert not [each for task, each in node.heard if task == Task.NODE and each["event"] == "booted"]

@@ -51,11 +51,13 @@ def kill(container: Any) -> None:
         container.kill()
 
 
-def remove(container: Any) -> None:
-    """Whatever state it is in. What cannot be removed now is removed when the worker starts the next time."""
+def remove(container: Any) -> bool:
+    """Whatever state it is in. False, when it cannot be removed now."""
     try:
         container.remove(force=True, v=True)
     except NotFound:
         pass
     except (DockerException, requests.exceptions.RequestException) as error:
         log.warning("container %s is left: %s", container.id, error)
+        return False
+    return True

@@ -14,8 +14,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import requests.exceptions
 from docker.client import DockerClient, from_env
-from docker.errors import NotFound
+from docker.errors import DockerException, NotFound
 
 from worker.errors import NodeFault, fault_of
 from worker.kept import Item
@@ -59,6 +60,8 @@ class DockerSandbox:
     python: None = field(default=None, init=False)
     #: While orphans are still to be removed: the ids of those that go on.
     _owed: frozenset[str] | None = field(default=None, init=False)
+    #: Jobs that left a container, or may have, since the engine was away.
+    _lost: set[str] = field(default_factory=set, init=False)
     _settling: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     @property
@@ -129,17 +132,30 @@ class DockerSandbox:
             job.container.touch()
         except OSError as error:
             raise fault_of(error, f"writing {job.container}") from error
-        labels = {**errand.labels, "worker": self.worker, "gpus": ",".join(str(gpu.index) for gpu in errand.gpus)}
+        labels = {
+            **errand.labels,
+            "job": job.root.name,
+            "worker": self.worker,
+            "gpus": ",".join(str(gpu.index) for gpu in errand.gpus),
+        }
         user = (self.uid, self.uid) if self.uid is not None else (os.getuid(), os.getgid())
-        made = self._client.containers.create(
-            **containers.settings(errand, image.id, user, labels),
-            network=network,
-            volumes=containers.mounts(job, errand, self.inside, self._uv, folder),
-        )
+        try:
+            made = self._client.containers.create(
+                **containers.settings(errand, image.id, user, labels),
+                network=network,
+                volumes=containers.mounts(job, errand, self.inside, self._uv, folder),
+            )
+        except (DockerException, requests.exceptions.RequestException):
+            self._lost.add(job.root.name)  # the engine may have ended in the midst of it
+            raise
         try:
             yield made
         finally:
-            remove(made)
+            self._removed(made, job)
+
+    def _removed(self, made: Any, job: Job) -> None:
+        if not remove(made):
+            self._lost.add(job.root.name)
 
     @staticmethod
     def _env(image: Any, errand: Errand) -> dict[str, str]:
@@ -205,7 +221,7 @@ class DockerSandbox:
                 with stop.within(max(rest, 0.0) if made.status == "running" else GRACE_S):
                     return _watched(made, max(rest, 0.0) + GRACE_S, stop, facts)
             finally:
-                remove(made)
+                self._removed(made, job)
 
     def remove_orphans(self, keep: Collection[Left] = ()) -> int:
         with self._settling:
@@ -216,6 +232,10 @@ class DockerSandbox:
         with self._settling:
             if self._owed is not None:
                 log.info("%d containers of an earlier worker were removed", self._settled(self._owed))
+            lost = set(self._lost)
+            if lost:
+                found = [each for each in self._left() if each.labels.get(f"{LABEL}job") in lost]
+                self._lost -= lost - {each.labels[f"{LABEL}job"] for each in found if not remove(each)}
 
     def _settled(self, kept: frozenset[str]) -> int:
         found = [each for each in self._left() if each.id not in kept]
