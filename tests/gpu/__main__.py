@@ -16,6 +16,8 @@ from tests.repositories import NewCommit, build_repository
 from worker import contract
 from worker.assembly import make_pipeline
 from worker.contract import Limits, Outcome, ProbeOrder, Reproduction, Sandbox, Serve, Source, gpu_class
+from worker.doctor import as_text
+from worker.doctor.cards import cards as cards_of
 from worker.gpus import Nvml
 from worker.pipeline import Pipeline
 from worker.run.stop import Stop
@@ -48,6 +50,7 @@ class DidNotRun(Exception):
 def main() -> int:
     try:
         said, right = check()
+        sys.stdout.writelines(as_text(finding) for finding in cards_of(Settings()))
     except DidNotRun as why:
         said, right = f"did not run: {why}", True
     sys.stdout.write(f"test-gpu: {said}\n")
