@@ -8,11 +8,26 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import ByteSize, Field, IPvAnyAddress, ValidationError, field_validator
+from pydantic import BeforeValidator, ByteSize, Field, IPvAnyAddress, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 SandboxName = Literal["process", "docker"]
 _PASSWORD = re.compile(r"://[^/@\s]+@")
+
+_AGE = re.compile(r"([0-9]{1,5}) ?([mhdw])")
+_SECONDS = {"m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+
+
+def _age(written: object) -> object:
+    """Seconds of "30d"; a unit must stand there, since 30 may be meant as either."""
+    found = _AGE.fullmatch(str(written).strip()) if isinstance(written, str) else None
+    if isinstance(written, str) and (found is None or int(found[1]) == 0):
+        raise ValueError("it is no age: a number and m, h, d or w")
+    return float(found[1]) * _SECONDS[found[2]] if found else written
+
+
+#: In seconds.
+Age = Annotated[float, BeforeValidator(_age), Field(gt=0)]
 
 
 class Settings(BaseSettings):
@@ -47,6 +62,15 @@ class Settings(BaseSettings):
     )
     store_budget: ByteSize | None = Field(
         default=None, description="of wheels, like 200GB; without it all are kept", examples=["200GB"]
+    )
+    keep_wheels: Age | None = Field(
+        default=None, description="since somebody last asked for one, like 60d; without it for ever", examples=["60d"]
+    )
+    keep_logs: Age | None = Field(
+        default=None, description="since the run ended, like 30d; without it for ever", examples=["30d"]
+    )
+    log_budget: ByteSize | None = Field(
+        default=None, description="of logs, like 20GB; without it all are kept", examples=["20GB"]
     )
     ahead: int = Field(
         default=4, ge=0, description="builds of a bisection made before a probe wants them; 0 is none", examples=["4"]

@@ -120,8 +120,16 @@ def _recipes(settings: Settings) -> dict[str, Recipe]:
 
 def _policy(settings: Settings) -> Policy:
     allowed = frozenset(SandboxKind(name) for name in settings.allowed_sandboxes)
-    budget = int(settings.store_budget) if settings.store_budget is not None else None
-    return Policy(allowed, SandboxKind(settings.usual_sandbox), ahead=settings.ahead, store_bytes=budget)
+    wheels, logs = ((int(most) if most is not None else None) for most in (settings.store_budget, settings.log_budget))
+    return Policy(
+        allowed,
+        SandboxKind(settings.usual_sandbox),
+        ahead=settings.ahead,
+        store_bytes=wheels,
+        keep_wheels_s=settings.keep_wheels,
+        keep_logs_s=settings.keep_logs,
+        log_bytes=logs,
+    )
 
 
 def _made(folder: Path) -> Path:

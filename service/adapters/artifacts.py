@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from service.adapters import compressed
-from service.application.ports import StoreBusy
+from service.application.ports import StoreBusy, Stored
 from service.domain.errors import NotFound
 
 PIECE_BYTES = 256 * 1024
@@ -79,6 +80,19 @@ class Artifacts:
         except NotFound:
             return
 
+    def stored(self, folder: str) -> Iterator[Stored]:
+        """All files below it, in no order; none where there is no such folder. Errors: StoreBusy."""
+        place = self._place(folder)
+        root = f"{self._root.rstrip('/')}/"
+        try:
+            with self._reached(folder):
+                found = self._files.find(place, detail=True)
+        except NotFound:
+            return
+        for name, told in found.items():
+            if told["type"] == "file" and not told.get("islink") and name.startswith(root):
+                yield Stored(name.removeprefix(root), int(told["size"]), _written_at(told))
+
     def _place(self, path: str, *, itself: bool = False) -> str:
         """`itself`: of a link, not of what it leads to. Errors: NotFound, for what is no path in the store."""
         if not _inside(path):
@@ -116,6 +130,11 @@ class Artifacts:
 
     def _busy(self, error: Exception) -> StoreBusy:
         return StoreBusy(_redacted(f"the artifact store {self._url} cannot be used now: {error}")[:500])
+
+
+def _written_at(told: Mapping[str, Any]) -> datetime:
+    at = told.get("LastModified", told.get("mtime"))
+    return at.astimezone(UTC) if isinstance(at, datetime) else datetime.fromtimestamp(float(at or 0), UTC)
 
 
 def _inside(path: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from service.application import builds
 from service.application.ports import Kept, Transaction
@@ -26,6 +26,15 @@ def surplus(kept: Iterable[Kept], most: int) -> tuple[Kept, ...]:
             "the store holds %d bytes of wheels that live bisections need, more than the %d allowed", left, most
         )
     return tuple(gone)
+
+
+def aged(kept: Iterable[Kept], now: datetime, most_s: float | None) -> tuple[Kept, ...]:
+    """The wheels that nobody has asked for in so many seconds."""
+    if most_s is None:
+        return ()
+    before = now - timedelta(seconds=most_s)
+    # One without a time is of an age when none was kept.
+    return tuple(wheel for wheel in kept if not wheel.needed and (wheel.used_at is None or wheel.used_at < before))
 
 
 def evict(tx: Transaction, wheel: Kept, now: datetime) -> None:

@@ -120,25 +120,26 @@ class Flow(Upkeep):
     def log(self, probe_id: str) -> LogStream:
         """Errors: NotFound; NotNow while the probe still runs."""
         with self.ports.bisections.transaction() as tx:
-            found = queries.log_of(tx.probe(probe_id))
+            found = queries.log_of(tx.probe(probe_id), self.ports.policy.keep_logs_s)
         return LogStream(found.path, self.ports.artifacts.read(found.path), found.bytes)
 
     def build_log(self, key: str) -> LogStream:
         """Errors: NotFound; NotNow while the build is under way."""
         with self.ports.bisections.transaction() as tx:
-            found = queries.log_of_build(tx.build(key), key)
+            found = queries.log_of_build(tx.build(key), key, self.ports.policy.keep_logs_s)
         return LogStream(found.path, self.ports.artifacts.read(found.path), found.bytes)
 
     def follow(self, probe_id: str) -> Iterator[bytes]:
         """The log of a probe as it is written, or as it was stored; nothing while it waits. Errors: NotFound."""
-        return following.follow(self.ports, "probe", probe_id, lambda: following.of_probe(self.probe(probe_id)))
+        keep_s = self.ports.policy.keep_logs_s
+        return following.follow(self.ports, "probe", probe_id, lambda: following.of_probe(self.probe(probe_id), keep_s))
 
     def follow_build(self, key: str) -> Iterator[bytes]:
         """As `follow`, of the build of a wheel. Errors: NotFound."""
 
         def look() -> following.Standing:
             with self.ports.bisections.transaction() as tx:
-                return following.of_build(tx.build(key), key)
+                return following.of_build(tx.build(key), key, self.ports.policy.keep_logs_s)
 
         return following.follow(self.ports, "build", key, look)
 

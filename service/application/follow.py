@@ -9,27 +9,27 @@ from dataclasses import dataclass
 from service.application import queries
 from service.application.ports import Ports
 from service.domain.bisection import Build, Probe
-from service.domain.errors import NotFound
+from service.domain.errors import NotFound, Removed
 from service.domain.evidence import Log
 from service.domain.lifecycle import LIVE_BUILDS, LIVE_PROBES
 
 
 @dataclass(frozen=True)
 class Standing:
-    """`attempt`: 0 before the first. `log`: of what has ended. Errors of it: NotFound."""
+    """`attempt`: 0 before the first. `log`: of what has ended. Errors of it: NotFound, Removed."""
 
     live: bool
     attempt: int
     log: Callable[[], Log]
 
 
-def of_probe(probe: Probe) -> Standing:
-    return Standing(probe.state in LIVE_PROBES, probe.attempt, lambda: queries.log_of(probe))
+def of_probe(probe: Probe, keep_s: float | None = None) -> Standing:
+    return Standing(probe.state in LIVE_PROBES, probe.attempt, lambda: queries.log_of(probe, keep_s))
 
 
-def of_build(build: Build | None, key: str) -> Standing:
+def of_build(build: Build | None, key: str, keep_s: float | None = None) -> Standing:
     live = build is not None and build.state in LIVE_BUILDS
-    return Standing(live, build.attempt if build is not None else 0, lambda: queries.log_of_build(build, key))
+    return Standing(live, build.attempt if build is not None else 0, lambda: queries.log_of_build(build, key, keep_s))
 
 
 def follow(ports: Ports, kind: str, id: str, look: Callable[[], Standing]) -> Iterator[bytes]:
@@ -76,5 +76,5 @@ def _stored(ports: Ports, standing: Standing) -> Iterator[bytes]:
     """Of what was over before anything of it was seen."""
     try:
         yield from ports.artifacts.read(standing.log().path)
-    except NotFound as error:
+    except (NotFound, Removed) as error:
         yield f"[firstbad: {error.detail}]\n".encode()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
+from service.application.aging import Aging
 from service.application.waiting import Waiting
 from service.domain.bisection import (
     Bisection,
@@ -53,7 +54,7 @@ class Kept:
     needed: bool
 
 
-class Transaction(Waiting, Protocol):
+class Transaction(Aging, Waiting, Protocol):
     """One database transaction: everything in it is kept, or nothing is. Rows come and go as frozen dataclasses."""
 
     def add_bisection(self, bisection: Bisection) -> None: ...
@@ -314,12 +315,24 @@ class LiveLogs(Protocol):
         the run does, and when the iterator is closed. Errors: QueueUnavailable."""
 
 
+@dataclass(frozen=True)
+class Stored:
+    """A file in the store, as long as it is there. `at`: when it was written."""
+
+    path: str
+    bytes: int
+    at: datetime
+
+
 class ArtifactStore(Protocol):
     def read(self, path: str) -> Iterator[bytes]:
         """In pieces. Errors: NotFound, StoreBusy."""
 
     def remove(self, path: str) -> None:
         """Does nothing when it is not there. Errors: StoreBusy."""
+
+    def stored(self, folder: str) -> Iterator[Stored]:
+        """All files below it, in no order. Errors: StoreBusy."""
 
 
 class Clock(Protocol):
@@ -357,6 +370,11 @@ class Policy:
     ahead: int = 4
     #: Bytes of wheels that are kept; None is all.
     store_bytes: int | None = None
+    #: Seconds since somebody last asked for a wheel, and since a run ended, that wheels and logs are kept.
+    keep_wheels_s: float | None = None
+    keep_logs_s: float | None = None
+    #: Bytes of logs that are kept.
+    log_bytes: int | None = None
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from service.domain.bisection import Bisection, Build, Probe
-from service.domain.errors import NotFound, NotNow
+from service.domain.errors import NotFound, NotNow, Removed
 from service.domain.evidence import Log
 from service.domain.lifecycle import LIVE_BUILDS, LIVE_PROBES
 from service.domain.metric import Metric
@@ -19,7 +19,8 @@ class LogStream:
     bytes: int
 
 
-def log_of(probe: Probe) -> Log:
+def log_of(probe: Probe, keep_s: float | None = None) -> Log:
+    """`keep_s`: the age at which logs are removed. Errors: NotFound; NotNow while it runs; Removed."""
     if probe.state in LIVE_PROBES:
         advice = f"its log can be read when it ends; follow it with firstbad logs -f {probe.id}"
         raise NotNow(f"probe {probe.id} is {probe.state}", value=probe.id, advice=advice)
@@ -27,11 +28,25 @@ def log_of(probe: Probe) -> Log:
     if ran is None or ran.log is None:
         why = probe.reason or str(probe.state)
         raise NotFound(f"probe {probe.id} left no log ({why})", value=probe.id, advice="only a probe that ran has one")
+    _refuse_removed(f"the log of probe {probe.id}", probe, keep_s)
     return ran.log
 
 
-def log_of_build(build: Build | None, key: str) -> Log:
-    """Errors: NotFound; NotNow while it is under way."""
+def _refuse_removed(what: str, thing: Probe | Build, keep_s: float | None) -> None:
+    at, ended = thing.log_removed_at, thing.finished_at
+    if at is None:
+        return
+    by_age = keep_s is not None and ended is not None and (at - ended).total_seconds() >= keep_s
+    why = "by its age: FIRSTBAD_KEEP_LOGS" if by_age else "to make room: FIRSTBAD_LOG_BUDGET"
+    raise Removed(
+        f"{what} was removed on {at:%Y-%m-%d at %H:%M} UTC, {why} of the service says what is kept",
+        value=thing.id if isinstance(thing, Probe) else thing.key,
+        advice="its last lines are still there, in the outcome of the probe (firstbad show ID --probes --json)",
+    )
+
+
+def log_of_build(build: Build | None, key: str, keep_s: float | None = None) -> Log:
+    """Errors: NotFound; NotNow while it is under way; Removed."""
     if build is None:
         raise NotFound(f"there is no build {key!r}", value=key, advice="a probe's `build` names that of its wheel")
     if build.state in LIVE_BUILDS:
@@ -39,6 +54,7 @@ def log_of_build(build: Build | None, key: str) -> Log:
     kept = build.log or (build.failure.log if build.failure is not None else None)
     if kept is None:
         raise NotFound(f"the build {key} left no log ({build.state})", value=key, advice="only one that ran has a log")
+    _refuse_removed(f"the log of the build {key}", build, keep_s)
     return kept
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from service.application import evict, nodes, sweep
+from service.application import nodes, sweep
 from service.application.outbox import compose
-from service.application.work import Work
+from service.application.retention import Retention
 
 
-class Upkeep(Work):
+class Upkeep(Retention):
     def sweep(self) -> None:
         """Mends what was lost on the way; safe at any time, from several processes at once.
 
@@ -25,6 +25,7 @@ class Upkeep(Work):
             touched = set(sweep.to_go_on(tx, limited, now))
         self._deliver(pending)
         self._evict()
+        self._retain_logs()
         missing = sweep.missing(carried, self.ports.queue)
         touched |= self._look_after_nodes()
         for ticket in sorted(ticket for ticket in carried if ticket.silent or ticket in missing):
@@ -52,14 +53,3 @@ class Upkeep(Work):
         for node in known:
             self.ports.queue.take_out(node.name, out=bool(node.out))
         return {probe.bisection_id for probe in stranded}
-
-    def _evict(self) -> None:
-        """Keeps the wheels in the store within the policy's budget."""
-        most = self.ports.policy.store_bytes
-        if most is None:
-            return
-        with self.ports.bisections.transaction() as tx:
-            surplus = evict.surplus(tx.kept(), most)
-        for wheel in surplus:
-            with self._work() as tx:
-                evict.evict(tx, wheel, self.ports.clock.now())

@@ -199,7 +199,9 @@ def _facts(report: ReportView, url: Callable[[str], str]) -> Table:
         grid.add_row("page", url(report.links.page))
     grid.add_row("json", url(report.links.self))
     if report.evidence:
-        grid.add_row("log", f"firstbad logs {_telling(report.evidence).id}")
+        telling = _telling(report.evidence)
+        gone = f"removed on {screen.when(telling.log_removed_at)}" if telling.log_removed_at is not None else ""
+        grid.add_row("log", gone or f"firstbad logs {telling.id}")
     return grid
 
 

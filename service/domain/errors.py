@@ -36,6 +36,14 @@ class NotNow(UserError):
     status = 409
 
 
+class Removed(UserError):
+    """It was there, and was taken away by a rule of the operator's."""
+
+    slug = "removed"
+    title = "It was removed"
+    status = 410
+
+
 class TooLarge(UserError):
     slug = "too-large"
     title = "Too large"

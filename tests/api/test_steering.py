@@ -11,7 +11,7 @@ import pytest
 from service.domain.bisection import Node
 from service.domain.budget import Budget, Priority
 from service.domain.evidence import Verdict
-from service.domain.lifecycle import BisectionState, ProbeState
+from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 from service.domain.spending import spent
 from tests.api.requests import MINIMAL, SUBMISSION
 from tests.fakes.flow import FakeFlow
@@ -112,6 +112,25 @@ def test_pauses_and_what_runs_are_counted_as_the_budget_counts_them(flow: FakeFl
     assert spent(found, [], now).wall_s == 900.0
     assert spent(replace(found, paused_at=now - timedelta(seconds=300)), [], now).wall_s == 600.0
     assert spent(replace(found, ended_at=begun + timedelta(seconds=400)), [], now).wall_s == 300.0
+
+
+def test_a_log_that_was_removed_is_gone_and_not_unknown(http: httpx.Client, flow: FakeFlow) -> None:
+    id = flow.submit(SUBMISSION, "test").id
+    flow.look_up(id, 8)
+    probe = flow.judge(flow.plan(id, 8), Verdict.BAD, "failed")
+    build = flow.build(probe, BuildState.FAILED)
+    removed = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
+    flow.tried[probe.id] = replace(flow.tried[probe.id], log_removed_at=removed)
+    flow.made[build.key] = replace(build, log_removed_at=removed)
+    for path in (f"/api/v1/probes/{probe.id}/log", f"/api/v1/builds/{build.key}/log", f"{PATH}/{id}/probes/1/log"):
+        for query in ("", "?follow=true"):
+            answer = http.get(path + query)
+            assert (answer.status_code, answer.json()["type"]) == (410, "/problems/removed")
+            assert "was removed on 2026-03-04 at 05:06 UTC" in answer.json()["detail"]
+            assert "FIRSTBAD_" in answer.json()["detail"] and answer.json()["advice"]
+    shown = http.get(f"/api/v1/probes/{probe.id}").json()
+    assert shown["log_removed_at"] == "2026-03-04T05:06:00Z"
+    assert shown["outcome"]["log"]["last_lines"] == ["one", "two"]
 
 
 def test_nodes_say_what_labels_and_models_they_have(http: httpx.Client, flow: FakeFlow) -> None:

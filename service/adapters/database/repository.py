@@ -13,6 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from service.adapters.database import standing
+from service.adapters.database.aging import SqlAging
 from service.adapters.database.engine import will_pass
 from service.adapters.database.figures import SqlFigures
 from service.adapters.database.rows import BISECTIONS, BUILDS, EVENTS, NODES, OUTBOX, PROBES, changes, from_row, to_row
@@ -25,7 +26,7 @@ from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_BUILDS, BisectionStat
 T = TypeVar("T", Bisection, Probe)
 
 
-class SqlTransaction(SqlFigures, Turns):
+class SqlTransaction(SqlAging, SqlFigures, Turns):
     """Lives as long as its connection's transaction. Not for more than one thread.
 
     `lock`: SELECT … FOR NO KEY UPDATE, which excludes itself, but not the check that a new event's bisection is there.

@@ -263,7 +263,7 @@ def list_events(id: BisectionId, flow: FlowOf, after: After = 0) -> Any:
     operation_id="getLogByNumber",
     summary="The log of a probe, by its number",
     response_class=StreamingResponse,
-    responses={**responses(404, 409, 422), **LOG},
+    responses={**responses(404, 409, 410, 422), **LOG},
 )
 def get_log_by_number(id: BisectionId, number: ProbeNumber, flow: FlowOf, follow: Follow = False) -> Response:
     return get_log(f"{id}.{number}", flow, follow)
@@ -285,7 +285,7 @@ def get_probe(id: ProbeId, flow: FlowOf) -> Any:
     operation_id="getLog",
     summary="The log of a probe",
     response_class=StreamingResponse,
-    responses={**responses(404, 409, 422), **LOG},
+    responses={**responses(404, 409, 410, 422), **LOG},
 )
 def get_log(id: ProbeId, flow: FlowOf, follow: Follow = False) -> Response:
     return live.followed(flow.follow(id)) if follow else _log(flow.log(id))
@@ -296,7 +296,7 @@ def get_log(id: ProbeId, flow: FlowOf, follow: Follow = False) -> Response:
     operation_id="getBuildLog",
     summary="The log of the build of a wheel",
     response_class=StreamingResponse,
-    responses={**responses(404, 409, 422), **LOG},
+    responses={**responses(404, 409, 410, 422), **LOG},
 )
 def get_build_log(key: BuildKey, flow: FlowOf, follow: Follow = False) -> Response:
     return live.followed(flow.follow_build(key)) if follow else _log(flow.build_log(key))
