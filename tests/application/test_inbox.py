@@ -92,11 +92,14 @@ def test_a_report_about_something_unknown_is_dropped(world: World) -> None:
 
 
 def test_nodes_are_kept_with_what_they_say(world: World) -> None:
-    report = contract.NodeReport(node="n1", event="booted", slots=3, facts={"docker": "28"})
+    report = contract.NodeReport(
+        node="n1", event="booted", slots=3, facts={"docker": "28"}, labels=("nvlink",), models=("Qwen/Qwen3-0.6B",)
+    )
     inbox.node(world.flow, told(report))
     assert [(node.name, node.slots, node.state, node.facts) for node in world.flow.nodes()] == [
         ("n1", 3, "alive", {"docker": "28"})
     ]
+    assert [(node.labels, node.models) for node in world.flow.nodes()] == [(("nvlink",), ("Qwen/Qwen3-0.6B",))]
     assert world.flow.checks()["workers"]() is None
     inbox.node(world.flow, told(report.model_copy(update={"event": "left"})))
     assert "no worker" in str(world.flow.checks()["workers"]())

@@ -165,6 +165,20 @@ def test_what_is_paused_while_its_build_ends_is_not_sent(world: World) -> None:
         world.workers.probes.clear()
 
 
+def test_what_is_paused_while_a_slot_becomes_free_for_it_is_not_sent(world: World) -> None:
+    world.flow.node(Node("n1", 0, world.clock.now(), "alive"), booted=False)
+    begin(world, by="other")
+    for number in range(8):
+        begin(world, by="other")
+        id = begin(world, priority="high")
+        order = world.workers.probes.pop(0)
+        at_once(lambda: world.flow.pause(id, "me"), lambda: world.flow.probed(result(order, 1)))  # noqa: B023
+        (kept,) = [probe for probe in world.flow.probes(id) if probe.state in LIVE_PROBES]
+        assert (kept.held, kept.sent_at) == (True, None), f"in try {number}"
+        world.workers.probes = [sent for sent in world.workers.probes if sent.bisection != id]
+        assert len(world.workers.probes) == 2, "its slot went to another"
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_after_200_words_at_random_nothing_is_left(world: World, seed: int) -> None:
     dice = random.Random(seed)

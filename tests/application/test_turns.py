@@ -155,6 +155,15 @@ def test_builds_that_somebody_waits_for_are_sent_in_the_same_order(world: World)
     assert dict(world.workers.builds[-1].env)["TRY"] == "9"
 
 
+def test_a_build_stands_where_the_first_of_those_stands_who_want_it(world: World) -> None:
+    node(world, 0)
+    for number in range(5):
+        begin_build(world, number)
+    begin_build(world, 4, priority="high")
+    world.workers.build(world.flow)
+    assert dict(world.workers.builds[-1].env)["TRY"] == "4", "else what is high would wait for what is normal"
+
+
 def begin_build(world: World, number: int, **change: object) -> str:
     id = world.submit(project="python", env={"TRY": str(number)}, **change).id
     world.workers.prepare(world.flow)
