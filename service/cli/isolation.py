@@ -42,6 +42,9 @@ def broken(nodes: Collection[NodeView]) -> Iterator[str]:
         for kind in ("docker", "process"):
             if fault := node.facts.get(f"{kind}.fault"):
                 yield f"the {kind} sandbox of {screen.clean(node.name)} does not work: {screen.first_line(fault)}"
+        for what in ("version", "store"):
+            if fault := node.facts.get(f"{what}.fault"):
+                yield f"{screen.clean(node.name)}: {screen.first_line(fault)}"
 
 
 def _missing(names: str, online: bool) -> tuple[str, ...]:

@@ -46,6 +46,17 @@ def test_nodes_are_listed_with_what_they_do_not_isolate(terminal: Terminal) -> N
     ]
 
 
+def test_nodes_of_another_version_and_with_a_store_that_cannot_be_written_are_told(
+    terminal: Terminal, flow: FakeFlow
+) -> None:
+    facts = {"version.fault": "the service has version 6", "store.fault": "nothing can be stored: it is read-only"}
+    flow.machines = (Node("old", 1, START, "alive", facts={**SOUND, "docker.not_isolated": "none", **facts}),)
+    assert notes(terminal.run("nodes").out) == [
+        "old: the service has version 6",
+        "old: nothing can be stored: it is read-only",
+    ]
+
+
 def test_who_submits_is_told_what_his_sandbox_does_not_isolate(terminal: Terminal, tmp_path: Path) -> None:
     assert submitted(terminal, tmp_path, "sandbox: process\n") == [
         "the process sandbox of bare-1, bare-2 does not keep runs from its network, its files, other GPUs"

@@ -78,6 +78,15 @@ def test_what_does_not_say_whose_it_is_is_dropped_and_work_goes_on(
     assert "does not say whose it is" in steady.log.read_text()
 
 
+def test_what_is_sent_beside_an_order_keeps_nobody_from_refusing_it(steady: Node) -> None:
+    order = {"version": VERSION + 1, "probe": "p-beside", "attempt": 1}
+    steady.app().send_task(
+        Task.PROBE, args=[order, "more"], kwargs={"urgent": True}, queue=Queue.PROBE, ignore_result=True
+    )
+    fault = steady.result("p-beside").fault
+    assert fault is not None and fault.kind == "version"
+
+
 def test_a_field_that_this_version_does_not_know_is_a_fault_that_names_it(steady: Node, process_bench: Bench) -> None:
     order = process_bench.order("true")
     steady.send(order, sharding="by rack")
