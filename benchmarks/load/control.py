@@ -12,6 +12,7 @@ import os
 import pstats
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,7 +27,7 @@ from service.domain.results import ProbeReport
 
 @dataclass
 class Kept:
-    """Seconds, by what they were spent on. `profiles`: of each thread, where it is profiled."""
+    """Seconds, by what they were spent on. `profiles`: of each thread, in processor time, where it is profiled."""
 
     profiled: bool
     seconds: dict[str, list[float]] = field(default_factory=dict)
@@ -50,7 +51,7 @@ class Kept:
 
     def _profile(self) -> cProfile.Profile:
         if not hasattr(self.local, "profile"):
-            self.local.profile = cProfile.Profile()
+            self.local.profile = cProfile.Profile(time.thread_time)
             self.profiles.append(self.local.profile)
         return self.local.profile
 

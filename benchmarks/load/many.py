@@ -102,7 +102,7 @@ def _submission(made: Made, first_bad: int) -> Submission:
     return Submission(good=(good,), bad=bad, repo=str(made.path), project="source", script=script)
 
 
-def wait(where: Place, ids: list[str], most_s: float = 900.0) -> None:
+def wait(where: Place, ids: list[str], most_s: float = 600.0) -> None:
     live = select(func.count()).select_from(BISECTIONS).where(BISECTIONS.c.state.in_(sorted(LIVE_BISECTIONS)))
     engine, pause, end = create_engine(where.url), threading.Event(), time.monotonic() + most_s
     try:

@@ -6,26 +6,39 @@ import os
 import sqlite3
 import weakref
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import sqlalchemy
 from sqlalchemy import URL, Connection, Engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError, InvalidatePoolError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from service.adapters.database.types import to_json
 
 BUSY_TIMEOUT_S = 10
+#: Of one process to PostgreSQL, at most.
+CONNECTIONS = 15
+#: A connection that has been idle for so long is tried before it is used: the server may have been restarted.
+IDLE_S = 1.0
 
 
 class BadDatabaseUrl(ValueError):
     """The database URL in the settings cannot be used."""
 
 
-def create_engine(url: str, *, foreign_keys: bool = True, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Engine:
-    """`foreign_keys` off is for migrations that rebuild tables on SQLite. Errors: BadDatabaseUrl."""
+def create_engine(
+    url: str, *, foreign_keys: bool = True, busy_timeout_s: float = BUSY_TIMEOUT_S, plain_json: bool = False
+) -> Engine:
+    """`foreign_keys` off is for migrations that rebuild tables on SQLite. `plain_json`: JSON is read into lists and
+    dicts, where it is not `types.Json` that reads it. Errors: BadDatabaseUrl."""
     parsed = parse_url(url)
-    engine = _sqlite(parsed, foreign_keys, busy_timeout_s) if parsed.drivername == "sqlite" else _postgresql(parsed)
+    options: dict[str, Any] = {"json_serializer": to_json, **({} if plain_json else {"json_deserializer": _text})}
+    if parsed.drivername == "sqlite":
+        engine = _sqlite(parsed, foreign_keys, busy_timeout_s, options)
+    else:
+        engine = _postgresql(parsed, options)
     _forget_connections_in_children(engine)
     return engine
 
@@ -56,13 +69,36 @@ def will_pass(error: Exception) -> bool:
     return error.connection_invalidated or (isinstance(error, OperationalError) and not wrong)
 
 
-def _postgresql(url: URL) -> Engine:
-    return sqlalchemy.create_engine(url, pool_pre_ping=True, json_serializer=to_json)
+def _text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else bytes(value).decode()
 
 
-def _sqlite(url: URL, foreign_keys: bool, busy_timeout_s: float) -> Engine:
+def _postgresql(url: URL, options: dict[str, Any]) -> Engine:
+    # As many as there may be stay open: to open one takes longer than what most transactions do with it.
+    engine = sqlalchemy.create_engine(url, pool_size=CONNECTIONS, max_overflow=0, **options)
+
+    @event.listens_for(engine, "checkin")
+    def checkin(_: Any, record: ConnectionPoolEntry) -> None:
+        record.info["idle_since"] = monotonic()
+
+    @event.listens_for(engine, "checkout")
+    def checkout(connection: Any, record: ConnectionPoolEntry, _: Any) -> None:
+        # To ask each time is a fifth of what a short transaction says to the server.
+        since = record.info.get("idle_since")
+        if since is None or monotonic() - since < IDLE_S:
+            return
+        try:
+            engine.dialect.do_ping(connection)
+        except engine.dialect.loaded_dbapi.Error as error:
+            # None that is older is any good either.
+            raise InvalidatePoolError(str(error)) from error
+
+    return engine
+
+
+def _sqlite(url: URL, foreign_keys: bool, busy_timeout_s: float, options: dict[str, Any]) -> Engine:
     Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
-    engine = sqlalchemy.create_engine(url, json_serializer=to_json, connect_args={"timeout": busy_timeout_s})
+    engine = sqlalchemy.create_engine(url, connect_args={"timeout": busy_timeout_s}, **options)
 
     @event.listens_for(engine, "connect")
     def connect(connection: Any, _: Any) -> None:

@@ -43,7 +43,7 @@ def head() -> str:
 
 def current(url: str) -> str | None:
     """The version of the database, None for an empty one."""
-    engine = create_engine(url)
+    engine = create_engine(url, plain_json=True)
     with engine.connect() as connection:
         found = version_of(connection)
     engine.dispose()
@@ -81,7 +81,7 @@ def downgrade(url: str, version: str) -> None:
 
 def _migrate(url: str, work: Callable[[Config], None]) -> None:
     # With foreign keys on, SQLite takes the rebuilding of a table for the deletion of what others refer to.
-    engine = create_engine(url, foreign_keys=False, busy_timeout_s=BUSY_TIMEOUT_S)
+    engine = create_engine(url, foreign_keys=False, busy_timeout_s=BUSY_TIMEOUT_S, plain_json=True)
     try:
         with _one_at_a_time, engine.begin() as connection:
             if connection.dialect.name == "postgresql":

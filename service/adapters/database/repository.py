@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from sqlalchemy import Connection, Engine, MappingResult, Select, Table, func, insert, select, update
+from sqlalchemy import Connection, Engine, MappingResult, Select, Table, bindparam, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -16,6 +16,7 @@ from service.adapters.database import standing
 from service.adapters.database.aging import SqlAging
 from service.adapters.database.engine import will_pass
 from service.adapters.database.figures import SqlFigures
+from service.adapters.database.pending import Writer
 from service.adapters.database.rows import BISECTIONS, BUILDS, EVENTS, NODES, OUTBOX, PROBES, changes, from_row, to_row
 from service.adapters.database.turns import Turns
 from service.application.ports import Kept, Stock, StoreBusy
@@ -24,6 +25,12 @@ from service.domain.errors import NotFound
 from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_BUILDS, BisectionState, BuildState, ProbeState
 
 T = TypeVar("T", Bisection, Probe)
+#: Made once: to put a statement together takes longer than to look up what it was compiled to.
+_PROBES_OF = select(PROBES).where(PROBES.c.bisection_id == bindparam("bisection")).order_by(PROBES.c.number)
+_BY_ID: dict[tuple[type, bool], Select[Any]] = {}
+for _kind, _table in ((Bisection, BISECTIONS), (Probe, PROBES)):
+    _BY_ID[_kind, False] = select(_table).where(_table.c.id == bindparam("key"))
+    _BY_ID[_kind, True] = _BY_ID[_kind, False].with_for_update(key_share=True)
 
 
 class SqlTransaction(SqlAging, SqlFigures, Turns):
@@ -34,14 +41,18 @@ class SqlTransaction(SqlAging, SqlFigures, Turns):
     """
 
     def __init__(self, connection: Connection) -> None:
-        super().__init__(connection)
+        self._writer = Writer(connection)
+        super().__init__(cast(Connection, self._writer))
         self._read: dict[tuple[type, str], Any] = {}
+        #: What nobody else can change until this transaction ends: what it has read is what is there.
+        self._held: set[tuple[type, str]] = set()
+        self._numbered: dict[str, tuple[str, ...]] = {}
 
     def add_bisection(self, bisection: Bisection) -> None:
         self._add(BISECTIONS, bisection)
 
     def bisection(self, id: str, *, lock: bool = False) -> Bisection:
-        return self._one(Bisection, BISECTIONS, id, lock=lock)
+        return self._one(Bisection, id, lock=lock)
 
     def save_bisection(self, bisection: Bisection) -> None:
         self._save(BISECTIONS, bisection)
@@ -54,15 +65,25 @@ class SqlTransaction(SqlAging, SqlFigures, Turns):
 
     def add_probe(self, probe: Probe) -> None:
         self._add(PROBES, probe)
+        if (known := self._numbered.get(probe.bisection_id)) is not None:
+            self._numbered[probe.bisection_id] = (*known, probe.id)
 
     def probe(self, id: str, *, lock: bool = False) -> Probe:
-        return self._one(Probe, PROBES, id, lock=lock)
+        return self._one(Probe, id, lock=lock)
 
     def save_probe(self, probe: Probe) -> None:
         self._save(PROBES, probe)
 
     def probes(self, bisection_id: str) -> tuple[Probe, ...]:
-        return self._probes(select(PROBES).where(PROBES.c.bisection_id == bisection_id).order_by(PROBES.c.number))
+        """Read once where this transaction holds the bisection. Others may meanwhile begin or send one of them, which
+        is seen by who locks it."""
+        known = self._numbered.get(bisection_id)
+        if known is not None:
+            return tuple(self._read[Probe, id] for id in known)
+        found = self._probes(_PROBES_OF, {"bisection": bisection_id})
+        if (Bisection, bisection_id) in self._held:
+            self._numbered[bisection_id] = tuple(probe.id for probe in found)
+        return found
 
     def probes_in(self, states: Collection[ProbeState]) -> tuple[Probe, ...]:
         return self._probes(
@@ -95,7 +116,7 @@ class SqlTransaction(SqlAging, SqlFigures, Turns):
         if read is None:
             self._replace(BUILDS, "key", build)
         elif values := changes(read, build):
-            self._connection.execute(update(BUILDS).where(BUILDS.c.key == build.key).values(values))
+            self._writer.change(BUILDS, build.key, values)
         self._remember_builds((build,))
 
     def builds_in(self, states: Collection[BuildState]) -> tuple[Build, ...]:
@@ -145,8 +166,7 @@ class SqlTransaction(SqlAging, SqlFigures, Turns):
         return builds
 
     def add_event(self, bisection_id: str, at: datetime, kind: str, data: dict[str, object]) -> None:
-        row = {"bisection_id": bisection_id, "at": at, "kind": kind, "data": data}
-        self._connection.execute(insert(EVENTS).inline(), row)
+        self._writer.tell({"bisection_id": bisection_id, "at": at, "kind": kind, "data": data})
 
     def events(self, bisection_id: str, *, after: int = 0, limit: int = 1000) -> tuple[Event, ...]:
         query = (
@@ -158,8 +178,7 @@ class SqlTransaction(SqlAging, SqlFigures, Turns):
         return tuple(from_row(Event, row) for row in self._rows(query))
 
     def post(self, message: Message, at: datetime) -> None:
-        row = to_row(message) | {"posted_at": at}
-        self._connection.execute(self._insert(OUTBOX).values(row).on_conflict_do_nothing(index_elements=["key"]))
+        self._writer.post(to_row(message) | {"posted_at": at})
 
     def undelivered(
         self, *, due: datetime | None = None, limit: int = 100, removals: bool = False
@@ -186,36 +205,49 @@ class SqlTransaction(SqlAging, SqlFigures, Turns):
     def nodes(self) -> tuple[Node, ...]:
         return tuple(from_row(Node, row) for row in self._rows(select(NODES).order_by(NODES.c.name)))
 
-    def _rows(self, query: Select[Any]) -> MappingResult:
-        return self._connection.execute(query).mappings()
+    def send(self, queue: str, ids: Collection[str], at: datetime, to: str) -> None:
+        super().send(queue, ids, at, to)
+        self._numbered.clear()
+        self._held -= {(kind, id) for kind in (Probe, Build) for id in ids}
 
-    def _one(self, kind: type[T], table: Table, id: str, *, lock: bool = False) -> T:
-        query = select(table).where(table.c.id == id)
-        row = self._rows(query.with_for_update(key_share=True) if lock else query).first()
+    def _rows(self, query: Select[Any], values: Mapping[str, object] | None = None) -> MappingResult:
+        return self._connection.execute(query, values).mappings()
+
+    def _one(self, kind: type[T], id: str, *, lock: bool = False) -> T:
+        if (kind, id) in self._held:
+            return cast(T, self._read[kind, id])
+        row = self._rows(_BY_ID[kind, lock], {"key": id}).first()
         if row is None:
             raise _missing(kind, id)
+        if lock:
+            self._held.add((kind, id))
         return self._remember((from_row(kind, row),))[0]
 
-    def _probes(self, query: Select[Any]) -> tuple[Probe, ...]:
-        return self._remember(tuple(from_row(Probe, row) for row in self._rows(query)))
+    def _probes(self, query: Select[Any], values: Mapping[str, object] | None = None) -> tuple[Probe, ...]:
+        return self._remember(tuple(from_row(Probe, row) for row in self._rows(query, values)))
 
     def _remember(self, things: tuple[T, ...]) -> tuple[T, ...]:
         self._read.update({(type(thing), thing.id): thing for thing in things})
         return things
 
     def _add(self, table: Table, thing: T) -> None:
-        self._connection.execute(insert(table), to_row(thing))
+        self._writer.add(table, thing.id, to_row(thing))
         self._remember((thing,))
+        self._held.add((type(thing), thing.id))
 
     def _save(self, table: Table, thing: T) -> None:
         """Writes what differs from what this transaction has read; the whole row when it has not."""
         read = self._read.get((type(thing), thing.id))
-        values = to_row(thing) if read is None else changes(read, thing)
-        if not values:
-            return
-        if self._connection.execute(update(table).where(table.c.id == thing.id).values(values)).rowcount == 0:
+        if read is not None:
+            if values := changes(read, thing):
+                self._writer.change(table, thing.id, values)
+        elif not self._connection.execute(update(table).where(table.c.id == thing.id).values(to_row(thing))).rowcount:
             raise _missing(type(thing), thing.id)
         self._remember((thing,))
+
+    def flush(self) -> None:
+        """Writes what is held back."""
+        self._writer.flush()
 
     def _replace(self, table: Table, key: str, thing: Any) -> None:
         added = self._insert(table).values(to_row(thing))
@@ -237,7 +269,9 @@ class Database:
     def transaction(self) -> Iterator[SqlTransaction]:
         try:
             with self._engine.begin() as connection:
-                yield SqlTransaction(connection)
+                found = SqlTransaction(connection)
+                yield found
+                found.flush()
         except (DBAPIError, PoolTimeout) as error:
             if not will_pass(error):
                 raise

@@ -6,12 +6,15 @@ import json
 import re
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from functools import lru_cache
+from typing import Any, get_origin
 
 from pydantic import TypeAdapter
 from sqlalchemy import JSON, DateTime, Dialect, Text
 from sqlalchemy.types import TypeDecorator
 
+#: Values of each kind that are remembered, those read last.
+KEPT = 1024
 #: Neither database holds these as text; a reason may quote a log, and a log may hold anything.
 _NOT_TEXT = re.compile("[\x00\ud800-\udfff]")
 
@@ -66,7 +69,8 @@ class OneOf(TypeDecorator[Any]):
 class Json(TypeDecorator[Any]):
     """A value of any type that pydantic knows, dataclasses and tuples of them included; None is NULL.
 
-    Unlike JSONB, JSON keeps the order of keys and takes an escaped NUL.
+    Unlike JSONB, JSON keeps the order of keys and takes an escaped NUL. Rows are read far more often than written: of
+    a kind that cannot be changed the same text gives the same value, which is made once.
     """
 
     impl = JSON
@@ -76,13 +80,18 @@ class Json(TypeDecorator[Any]):
         super().__init__(none_as_null=True)
         self.kind = kind
         self._adapter: TypeAdapter[Any] = TypeAdapter(kind)
+        read = self._adapter.validate_json
+        self._read = read if get_origin(kind) is dict else lru_cache(maxsize=KEPT)(read)
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
         # In Python's mode: the JSON mode would turn NaN into null without a word.
         return None if value is None else self._adapter.dump_python(value, warnings="error")
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        return None if value is None else self._adapter.validate_python(value)
+        """`value`: text where the engine leaves JSON as it is (`create_engine`)."""
+        if value is None:
+            return None
+        return self._read(value) if isinstance(value, str) else self._adapter.validate_python(value)
 
 
 def to_json(value: Any) -> str:
