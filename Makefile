@@ -7,7 +7,7 @@ COMPILER := $(if $(shell command -v cc),,.venv/compiler/cc)
 # Tests and service start hundreds of processes; each would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-gpu lint format lock bench bench-builds bench-load bench-logs bench-metric-example bench-search bench-metric setup clean
+.PHONY: demo test test-gpu lint format lock bench bench-builds bench-load bench-logs bench-metric-example bench-search bench-metric chaos setup clean
 
 setup: $(READY)
 
@@ -39,6 +39,10 @@ test: $(READY)
 # For a machine with a GPU; says so where there is none.
 test-gpu: $(READY)
 	@$(BIN)/python -m tests.gpu
+
+# Bisections of the example while parts of the service are killed, cut off and filled up; for root on Debian.
+chaos: $(READY)
+	@$(BIN)/python -m tests.chaos $(ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

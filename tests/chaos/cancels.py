@@ -1,4 +1,4 @@
-"""200 of many small bisections are cancelled at random moments, while the others, and the example, go on."""
+"""Small bisections beside the example: of many of them 200 are cancelled at random moments; and one that is slow."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import threading
 from dataclasses import dataclass, field
 
 from service.client import Client, ProblemError
+from tests.chaos.material import SMALL_BAD
 from tests.chaos.stack import Stack, patiently
 
 CANCELLED, KEPT = 200, 6
@@ -40,6 +41,15 @@ def cancels(stack: Stack, dice: random.Random, small: Small) -> str:
             threading.Event().wait(dice.uniform(0.0, PAUSE_S))
             _cancel(client, waiting.pop(dice.randrange(len(waiting))), small)
     return f"{len(small.cancelled)} of {CANCELLED + KEPT}, {len(small.too_late)} had ended"
+
+
+def broker(stack: Stack, dice: random.Random, small: Small) -> str:
+    """Probes that take six times as long as the broker's time-out (tests/worker/impatient.py)."""
+    ends = {"good": stack.material.small[SMALL_BAD - 1], "bad": stack.material.small[SMALL_BAD]}
+    with stack.client() as client:
+        document = {**stack.material.small_request("sleep 30"), **ends, "width": 2}
+        small.kept.append(str(patiently(lambda: client.submit(document)).id))
+    return "probes of 30 s"
 
 
 def _cancel(client: Client, id: str, small: Small) -> None:

@@ -15,6 +15,7 @@ import psutil
 from tests.chaos import material
 from tests.chaos.books import Row, parsed
 from tests.chaos.cancels import Small
+from tests.chaos.material import SMALL_BAD
 from tests.chaos.stack import Stack
 from tests.waiting import eventually
 
@@ -27,7 +28,10 @@ GROUPS = Path("/sys/fs/cgroup")
 def answers(stack: Stack, id: str, small: Small) -> list[str]:
     """The first bad commit, and for cancelled ones that they are."""
     wrong = []
-    right = {id: stack.material.first_bad, **dict.fromkeys([*small.kept, *small.too_late], stack.material.small[5])}
+    right = {
+        id: stack.material.first_bad,
+        **dict.fromkeys([*small.kept, *small.too_late], stack.material.small[SMALL_BAD]),
+    }
     for row in stack.books.rows("SELECT id, state, answer, problem FROM bisections"):
         if row["id"] in right:
             answer = parsed(row["answer"]) or {}
@@ -174,12 +178,11 @@ def _held(path: Path) -> bool:
 def outside(stack: Stack) -> list[str]:
     """After the stop: control groups, mounts, ports."""
     names = [(stack.work(n) / "id").read_text() for n in range(stack.plan.workers) if (stack.work(n) / "id").exists()]
-    groups = [path for name in names for path in GROUPS.glob(f"**/firstbad-{name}-*")]
+    ids = tuple(f"firstbad-{name}-" for name in names)
+    groups = [f"{folder}/{name}" for folder, below, _ in os.walk(GROUPS) for name in below if name.startswith(ids)]
     mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
-    below = [
-        f"{mount} is mounted" for mount in mounts if mount.startswith(f"{stack.folder}/") and mount != str(stack.store)
-    ]
+    mounted = [mount for mount in mounts if mount.startswith(f"{stack.folder}/") and mount != str(stack.store)]
     ours = {stack.redis_port, stack.api_port, stack.proxy.port}
     open_ports = {c.laddr.port for c in psutil.net_connections("tcp") if c.status == psutil.CONN_LISTEN}
-    left = [f"{path} is left" for path in groups] + [f"{mount} is mounted" for mount in below]
+    left = [f"{path} is left" for path in groups] + [f"{mount} is mounted" for mount in mounted]
     return left + [f"port {port} is open" for port in ours & open_ports]

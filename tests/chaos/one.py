@@ -17,7 +17,7 @@ from pathlib import Path
 from time import monotonic
 
 from tests.chaos import checks
-from tests.chaos.cancels import Small, cancels
+from tests.chaos.cancels import Small, broker, cancels
 from tests.chaos.faults import DONE_BY
 from tests.chaos.material import IMAGE, Material
 from tests.chaos.plan import Moment, Plan, planned
@@ -26,6 +26,7 @@ from tests.chaos.stack import Stack, alone, patiently
 #: A bisection is given so long after the last fault.
 PATIENCE_S = 240.0
 _SUBREAPER = 36
+BESIDE = {"cancels": cancels, "broker": broker}
 
 
 @dataclass
@@ -106,8 +107,8 @@ class Run:
         since, dice = monotonic() - self._began, random.Random(moment.dice)
         self._doing.append(moment)
         try:
-            if moment.fault == "cancels":
-                how = cancels(self.stack, dice, self.small)
+            if moment.fault in BESIDE:
+                how = BESIDE[moment.fault](self.stack, dice, self.small)
             else:
                 how = DONE_BY[moment.fault](self.stack, dice)
         except Exception:  # noqa: BLE001

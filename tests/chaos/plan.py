@@ -22,6 +22,7 @@ FAULTS = {
     "results": "results are delivered three times, late and out of order",
     "race": "two control workers race for the same messages and sweeps",
     "cancels": "200 of many small bisections are cancelled while the others go on",
+    "broker": "probes take 30 s, and the broker's time-out is 5 s",
     "silence": "the execution worker is stopped for longer than its leases last, and goes on",
 }
 #: Those that come along with others.
@@ -32,7 +33,7 @@ RESTARTS = ("worker", "worker-all")
 VERDICTS = 4
 #: In the short form: each kind of fault once, some together.
 QUICK = (
-    ("silence",),
+    ("silence", "broker"),
     ("network", "postgres"),
     ("engine",),
     ("cancels",),

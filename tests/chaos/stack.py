@@ -29,7 +29,7 @@ from tests.waiting import eventually
 ROOT = Path(__file__).parents[2]
 #: Of libfaketime, as Debian has it.
 FAKETIME = "/usr/lib/*/faketime/libfaketimeMT.so.1"
-PAUSE_S, STOP_S, START_S = 0.5, 25.0, 90.0
+PAUSE_S, STOP_S, START_S = 0.5, 60.0, 300.0
 #: Of the tmpfs that is the store of a run in which it gets full.
 DISK = "48m"
 
@@ -137,7 +137,7 @@ class Stack:
             self._service(f"control{number}", "control")
         self._service("api", "api")
         for number in range(self.plan.workers):
-            self._part(f"worker{number}", [sys.executable, "-m", "worker"], self._worker_env(number))
+            self._part(f"worker{number}", [sys.executable, "-m", "tests.worker.impatient"], self._worker_env(number))
         eventually(self._ready, START_S, "the service is ready", 0.3)
 
     def _start_database(self) -> None:
