@@ -31,6 +31,7 @@ class Node:
     log: Path
     settings: dict[str, str] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = None
+    module: str = "worker"
     heard: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     def start(self, **popen: Any) -> None:
@@ -44,7 +45,9 @@ class Node:
         }
         with self.log.open("ab") as log:
             env = {**os.environ, **settings}
-            self.process = subprocess.Popen([sys.executable, "-m", "worker"], env=env, stdout=log, stderr=log, **popen)
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", self.module], env=env, stdout=log, stderr=log, **popen
+            )
 
     def ready(self) -> None:
         self.start()

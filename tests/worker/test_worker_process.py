@@ -147,6 +147,19 @@ def test_a_second_worker_in_the_same_folder_is_refused(node: Node, tmp_path: Pat
     assert "another worker works in" in second.log.read_text()
 
 
+def test_a_run_of_30_s_is_begun_once_where_the_broker_s_time_out_is_5_s(node: Node, process_bench: Bench) -> None:
+    """The broker looks every 10 s for what was not acknowledged. Two slots: one is free for a second delivery."""
+    node.module, node.settings["FIRSTBAD_SLOTS"] = "tests.worker.impatient", "2"
+    order = process_bench.order("sleep 30")
+    node.ready()
+    node.send(order)
+    outcome = node.result(order.probe).outcome
+    assert outcome is not None and outcome.exit_status == 0
+    assert node.end() == 0
+    told = [line for line in node.log.read_text().splitlines() if f"Task {Task.PROBE}[" in line]
+    assert len([line for line in told if "received" in line]) == 1, told
+
+
 def test_a_lease_is_there_again_after_redis_has_forgotten_it(node: Node, process_bench: Bench) -> None:
     node.ready()
     order = process_bench.order("until test -e go; do sleep 0.1; done")
