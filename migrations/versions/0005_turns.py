@@ -11,13 +11,15 @@ branch_labels = None
 depends_on = None
 
 _TIME = sa.DateTime(timezone=True)
-_TURN: tuple[tuple[str, sa.types.TypeEngine, str | None], ...] = (
+Default = str | sa.ColumnElement[bool] | None
+_TURN: tuple[tuple[str, sa.types.TypeEngine, Default], ...] = (
     ("turn", sa.Text(), ""),
     ("asked_at", _TIME, None),
-    ("held", sa.Boolean(), "false"),
+    # SQLite would keep the text of "false", which is read as true.
+    ("held", sa.Boolean(), sa.false()),
 )
 #: By table: name, type, and what rows that are there get where it may not be null.
-ADDED: dict[str, tuple[tuple[str, sa.types.TypeEngine, str | None], ...]] = {
+ADDED: dict[str, tuple[tuple[str, sa.types.TypeEngine, Default], ...]] = {
     "bisections": (("priority", sa.Text(), "normal"), ("paused_at", _TIME, None), ("paused_s", sa.Double(), "0")),
     "probes": (
         ("queue", sa.Text(), "cpu"),
