@@ -45,13 +45,7 @@ def main() -> int:
         with_engine = any(planned(seed, asked.only, asked.quick).sandbox == "docker" for seed in seeds)
         (folder / "material").mkdir()
         made = material.make(folder / "material", engine=with_engine)
-        with ThreadPoolExecutor(asked.at_once) as pool:
-            waiting = [pool.submit(_one, made, folder / f"run-{seed}", seed, asked) for seed in seeds]
-            for number, done in enumerate(as_completed(waiting), 1):
-                results.append(done.result())
-                _say(f"{number:3}/{len(seeds)}  {_line(results[-1])}")
-                if results[-1]["wrong"]:
-                    _say(_complaint(results[-1], folder, asked))
+        _run_all(made, folder, seeds, asked, results)
     finally:
         _clear(folder, keep=[folder / f"run-{result['seed']}" for result in results if result["wrong"]])
     wrong = [result for result in results if result["wrong"]]
@@ -59,6 +53,25 @@ def main() -> int:
     if wrong:
         _say(f"{len(wrong)} runs are not right: what is wrong with each is said below its line")
     return 1 if wrong else 0
+
+
+def _run_all(
+    made: material.Material, folder: Path, seeds: range, asked: argparse.Namespace, results: list[dict[str, Any]]
+) -> None:
+    """Says what came of each run as soon as it is over."""
+    with ThreadPoolExecutor(asked.at_once) as pool:
+        waiting = [pool.submit(_one, made, folder / f"run-{seed}", seed, asked) for seed in seeds]
+        try:
+            for number, done in enumerate(as_completed(waiting), 1):
+                results.append(done.result())
+                _say(f"{number:3}/{len(seeds)}  {_line(results[-1])}")
+                if results[-1]["wrong"]:
+                    _say(_complaint(results[-1], folder, asked))
+        except BaseException:
+            # Told to end: those that wait are not begun, those that run are not waited for.
+            pool.shutdown(wait=False, cancel_futures=True)
+            _kill_all()
+            raise
 
 
 def _say(line: str) -> None:
@@ -140,11 +153,15 @@ def _complaint(result: dict[str, Any], folder: Path, asked: argparse.Namespace) 
     return "\n".join(f"         {line}" for told in lines for line in told.splitlines())
 
 
-def _clear(folder: Path, keep: list[Path]) -> None:
-    """Ends and removes whatever a run left that was ended by force, and the folders of those that were right."""
+def _kill_all() -> None:
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
+
+
+def _clear(folder: Path, keep: list[Path]) -> None:
+    """Ends and removes whatever a run left that was ended by force, and the folders of those that were right."""
+    _kill_all()
     mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
     for mount in reversed([mount for mount in mounts if mount.startswith(f"{folder}/")]):
         subprocess.run(["umount", "--lazy", mount], check=False)
