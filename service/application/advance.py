@@ -35,7 +35,7 @@ def advance(tx: Transaction, bisection: Bisection, scope: Scope, ahead: int, now
             return False
         taken = _refused(bisection, probes) or _step(tx, bisection, probes, scope, ahead, now)
         bisection = _take(tx, bisection, probes, taken, scope, now)
-        if taken.state is None and not _judged_at_once(tx, bisection, probes, taken):
+        if taken.state is None and not (scope.keys and _judged_at_once(tx, bisection, probes, taken)):
             break
     return True
 
@@ -89,9 +89,9 @@ def _take(
         planned = _planned(tx, bisection, probes, wanted, len(probes) + offset, now)
         dispatch(tx, bisection, planned, scope.keys.get(wanted.sha), now)
     changed = _changed(bisection, taken, now)
-    # On the way from one state to the next nothing is said of builds ahead: what was begun goes on.
-    # Nor while it is paused.
-    if changed.state not in ADVANCING or (taken.state is None and bisection.paused_at is None):
+    # On the way from one state to the next, and while it is paused, nothing is said of builds ahead: those go on.
+    speaks = taken.state is None and bisection.paused_at is None
+    if scope.keys and (speaks or changed.state not in ADVANCING):
         _build_ahead(tx, bisection, taken.ahead, scope, now)
     if changed != bisection:
         tx.save_bisection(changed)

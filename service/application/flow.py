@@ -181,6 +181,10 @@ class Flow(Upkeep):
         return health.checks(self.ports)
 
     def figures(self) -> Figures:
+        settled = False
+        while not settled:
+            with self.ports.bisections.transaction() as tx:
+                settled = tx.settle(self.ports.clock.now())
         with self.ports.bisections.transaction() as tx:
             return tx.figures(self.ports.clock.now())
 
@@ -243,7 +247,7 @@ class Flow(Upkeep):
     def probed(self, report: ProbeReport) -> None:
         id = report.probe.rpartition(".")[0]
         with self.ports.watch.doing("record", bisection=id, probe=report.probe, attempt=str(report.attempt)):
-            scope = self._scope(id)
+            scope = self._scopes.get(id) or self._scope(id)
             with self._work() as tx:
                 bisection = tx.bisection(id, lock=True)
                 record.probe_ended(tx, report, self.ports.clock.now())

@@ -22,6 +22,8 @@ from service.domain.lifecycle import LIVE_BISECTIONS, BisectionState, moved
 log = logging.getLogger(__name__)
 #: Why a repository that was read before cannot be read now.
 NO_HISTORY = (UserError, HistoryFailed)
+#: So many scopes are kept in memory, of ranges of so many commits at most.
+SCOPES_KEPT, LARGE_SCOPE = 512, 2000
 
 
 class Due:
@@ -53,9 +55,30 @@ class Due:
             return queue
 
 
+class Scopes:
+    """Those of the bisections that were carried on last: what a scope is read from never changes, but for what the
+    failure turns out to be, and of that `advance` says when it needs another one. Large ones are not kept."""
+
+    def __init__(self) -> None:
+        self._lock, self._kept = threading.Lock(), dict[str, Scope]()
+
+    def get(self, id: str) -> Scope | None:
+        return self._kept.get(id)
+
+    def keep(self, id: str, scope: Scope) -> None:
+        with self._lock:
+            self._kept.pop(id, None)
+            if len(scope.range) > LARGE_SCOPE:
+                return
+            while len(self._kept) >= SCOPES_KEPT:
+                del self._kept[next(iter(self._kept))]
+            self._kept[id] = scope
+
+
 @dataclass(frozen=True)
 class Work:
     ports: Ports
+    _scopes: Scopes = field(init=False, default_factory=Scopes, compare=False, repr=False)
     _due: Due = field(init=False, default_factory=Due, compare=False, repr=False)
 
     @contextmanager
@@ -115,10 +138,12 @@ class Work:
         if bisection.bad_sha is None or bisection.state not in ADVANCING:
             return None
         try:
-            return scope_of(self.ports.history, bisection, clues(bisection, probes))
+            scope = scope_of(self.ports.history, bisection, clues(bisection, probes))
         except NO_HISTORY as error:
             log.warning("bisection %s waits for its repository: %s", id, error)
             return None
+        self._scopes.keep(id, scope)
+        return scope
 
     def _advance(self, tx: Transaction, bisection: Bisection, scope: Scope) -> bool:
         with self.ports.watch.doing("advance", bisection=bisection.id):
