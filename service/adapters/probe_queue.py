@@ -12,7 +12,16 @@ import redis
 from celery import Celery
 from kombu.exceptions import OperationalError
 
-from service.application.ports import BaseOrder, BuildOrder, ProbeOrder, QueueUnavailable, SourceOrder, SurveyOrder
+from service.application.ordered import (
+    BaseOrder,
+    BuildOrder,
+    ProbeOrder,
+    SourceOrder,
+    SurveyOrder,
+)
+from service.application.ports import (
+    QueueUnavailable,
+)
 from service.domain.metric import Metric
 from worker import contract
 from worker.contract import Queue, Task

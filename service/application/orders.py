@@ -8,15 +8,17 @@ from datetime import UTC
 
 from service.application import turns
 from service.application.keys import fixups_of
-from service.application.ports import (
+from service.application.ordered import (
     BaseOrder,
     BuildOrder,
     DependenciesOrder,
-    History,
     ProbeOrder,
     SandboxOrder,
     SourceOrder,
     SurveyOrder,
+)
+from service.application.ports import (
+    History,
 )
 from service.domain.bisection import Bisection, Build, FailureIn, Probe, Request
 from service.domain.recipe import NO_NETWORK, Recipe, SandboxKind

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from service.application.aging import Aging
+from service.application.ordered import BuildOrder, ProbeOrder, SurveyOrder
 from service.application.waiting import Waiting
 from service.domain.bisection import (
     Bisection,
@@ -19,14 +20,11 @@ from service.domain.bisection import (
     Node,
     Origin,
     Probe,
-    Reproduction,
-    ResolvedFixup,
 )
 from service.domain.figures import Beat, Figures
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
-from service.domain.metric import Metric
 from service.domain.readers import Reader
-from service.domain.recipe import ModelCache, Recipe, Resources, SandboxKind
+from service.domain.recipe import Recipe, SandboxKind
 from service.domain.servers import Server
 
 if TYPE_CHECKING:
@@ -124,8 +122,11 @@ class Transaction(Aging, Waiting, Protocol):
     def beats(self) -> tuple[Beat, ...]:
         """Newest first."""
 
+    def settle(self, now: datetime) -> bool:
+        """Counts some of what has ended once and for all. False: there is more."""
+
     def figures(self, now: datetime) -> Figures:
-        """What is counted of the whole service; costs what ended in the last two minutes, not what ever did."""
+        """What is counted of the whole service; costs what was not settled yet, not what ever ended."""
 
 
 class Bisections(Protocol):
@@ -184,96 +185,6 @@ class History(Protocol):
     def changes(self, repo: str, shas: Collection[str], words: Collection[str]) -> dict[str, Change]:
         """What each commit changed against its first parent: paths, and how often the words asked for occur in what
         changed. Of thousands of commits the paths alone. Kept in memory for the next call."""
-
-
-@dataclass(frozen=True)
-class SandboxOrder:
-    kind: SandboxKind
-    image: str | None
-    network: str
-    python: str | None = None
-
-
-@dataclass(frozen=True)
-class SourceOrder:
-    """One commit, with the fix-ups that apply to it."""
-
-    repo: str
-    mirror: str
-    sha: str
-    fixups: tuple[ResolvedFixup, ...] = ()
-
-
-@dataclass(frozen=True)
-class BaseOrder:
-    """A wheel with the same native code, and what it was made from."""
-
-    source: SourceOrder
-    wheel: str
-    wheel_sha256: str
-
-
-@dataclass(frozen=True)
-class DependenciesOrder:
-    """`as_of`: RFC 3339, None is now. `network`: of the sandbox in which they are installed."""
-
-    as_of: str | None
-    constraints: str
-    network: str
-
-
-@dataclass(frozen=True)
-class SurveyOrder:
-    bisection: str
-    attempt: int
-    sandbox: SandboxOrder
-
-
-@dataclass(frozen=True)
-class BuildOrder:
-    key: str
-    attempt: int
-    source: SourceOrder
-    command: str
-    env: dict[str, str]
-    sandbox: SandboxOrder
-    timeout_s: float
-    package: str | None = None
-    indexes: tuple[str, ...] = ()
-    base: BaseOrder | None = None
-    overlay_command: str | None = None
-    ahead: bool = False
-    failure: str | None = None
-    project: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class ProbeOrder:
-    """`gpu_class` with `resources.gpus`. `target`: the one node to send it to. `project`: names of the packages under
-    test. `metrics`: the one that decides first. `cards`: the GPUs that it shall have; any, when empty."""
-
-    bisection: str
-    probe: str
-    attempt: int
-    source: SourceOrder
-    wheel: str | None
-    wheel_sha256: str | None
-    dependencies: DependenciesOrder | None
-    reproduction: Reproduction
-    env: dict[str, str]
-    sandbox: SandboxOrder
-    timeout_s: float
-    wheel_key: str | None = None
-    control: Reproduction | None = None
-    metrics: tuple[Metric, ...] = ()
-    warmup: int = 0
-    cards: tuple[int, ...] = ()
-    resources: Resources = field(default_factory=Resources)
-    gpu_class: str | None = None
-    secrets: tuple[str, ...] = ()
-    model_cache: ModelCache = ModelCache.NONE
-    project: tuple[str, ...] = ()
-    target: str | None = None
 
 
 class HistoryFailed(RuntimeError):

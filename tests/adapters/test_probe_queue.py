@@ -8,13 +8,15 @@ import json
 import pytest
 
 from service.adapters.probe_queue import CeleryQueue
-from service.application.ports import (
+from service.application.ordered import (
     BuildOrder,
     DependenciesOrder,
     ProbeOrder,
-    QueueUnavailable,
     SandboxOrder,
     SourceOrder,
+)
+from service.application.ports import (
+    QueueUnavailable,
 )
 from service.domain.bisection import Reproduction, ResolvedFixup, Serve
 from service.domain.recipe import BRIDGE, NO_NETWORK, SandboxKind

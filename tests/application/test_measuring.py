@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from service.application.curve import Curve
-from service.application.ports import ProbeOrder
+from service.application.ordered import (
+    ProbeOrder,
+)
 from service.domain.bisection import Bisection, Gpu, Node, Probe, Problem, Purpose
 from service.domain.evidence import Outcome, Verdict
 from service.domain.lifecycle import BisectionState

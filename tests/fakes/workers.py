@@ -9,7 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from service.application.flow import Flow
-from service.application.ports import BuildOrder, ProbeOrder, QueueUnavailable, SurveyOrder
+from service.application.ordered import (
+    BuildOrder,
+    ProbeOrder,
+    SurveyOrder,
+)
+from service.application.ports import (
+    QueueUnavailable,
+)
 from service.domain.bisection import Builder, Origin
 from service.domain.evidence import Fault, Log, Outcome
 from service.domain.results import BuildReport, ProbeReport, SurveyReport, WheelFacts
