@@ -33,6 +33,10 @@ def database(database_url: str) -> Iterator[Database]:
 
 
 def look(database: Database, seconds: float) -> Figures:
+    settled = False
+    while not settled:
+        with database.transaction() as tx:
+            settled = tx.settle(later(seconds))
     with database.transaction() as tx:
         return tx.figures(later(seconds))
 
@@ -113,6 +117,26 @@ def _queue(probe: Probe) -> str:
 def _seconds(begin: datetime | None, end: datetime | None) -> float:
     assert begin is not None and end is not None
     return (end - begin).total_seconds()
+
+
+def test_a_long_history_is_counted_in_pieces_and_each_of_it_once(database: Database) -> None:
+    """None of which keeps others from writing for long. Many of them ended in the same moment."""
+    number, at_once = 250, 100
+    probes = [samples.planned("b1", n, state=ProbeState.CANCELLED) for n in range(number)]
+    with database.transaction() as tx:
+        tx.add_bisection(samples.fresh("b1"))
+        for probe in probes:
+            tx.add_probe(replace(probe, finished_at=later(probe.number // 10)))
+    steps = 0
+    with database.transaction() as tx:
+        assert counts(tx.figures(later(HOUR)), "probes") == {"cancelled": number}
+    settled = False
+    while not settled:
+        steps += 1
+        with database.transaction() as tx:
+            settled = tx.settle(later(HOUR), at_once=at_once)
+            assert counts(tx.figures(later(HOUR)), "probes") == {"cancelled": number}
+    assert steps == 3
 
 
 def test_waits_are_counted_from_when_a_probe_was_due_in_the_first_bucket_that_holds_them(database: Database) -> None:

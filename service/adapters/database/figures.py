@@ -27,7 +27,11 @@ from service.domain.figures import Beat, Figures, Standing, Tally
 from service.domain.lifecycle import LIVE_BISECTIONS, BisectionState, BuildState, ProbeState
 
 #: What ended so long ago is seen by everyone: no transaction is committed later after it read the clock.
-SETTLED = timedelta(seconds=60)
+SETTLED = timedelta(seconds=30)
+#: So much is left to be counted at each look, rather than to write at each.
+LEFT = timedelta(seconds=15)
+#: Probes and builds that are counted in one transaction: on SQLite nobody else writes meanwhile.
+AT_ONCE = 5000
 #: Older beats are of workers that will not come back.
 FORGOTTEN = timedelta(days=1)
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
@@ -41,7 +45,7 @@ class SqlFigures:
         self._connection = connection
 
     def figures(self, now: datetime) -> Figures:
-        since = self._settle(now - SETTLED)
+        since = self._since()
         counts = Counts(self._connection.dialect.name)
         settled = tuple(from_row(Tally, row) for row in self._mappings(select(TALLIES)))
         fresh = self._tallied((*counts.of_ended(after=since), *counts.of_live()))
@@ -72,19 +76,31 @@ class SqlFigures:
             from_row(Beat, row) for row in self._mappings(select(BEATS).order_by(BEATS.c.at.desc(), BEATS.c.name))
         )
 
-    def _settle(self, until: datetime) -> datetime:
-        """Adds what ended up to then to the tallies, one process at a time. The time up to which they go."""
+    def settle(self, now: datetime, *, at_once: int = AT_ONCE) -> bool:
         first = self._upsert(COUNTED).values(name=_ALL, until=_BEGINNING)
         self._connection.execute(first.on_conflict_do_nothing())
-        ours = select(COUNTED.c.until).where(COUNTED.c.name == _ALL).with_for_update()
-        since: datetime = self._connection.execute(ours).scalar_one()
-        if until - since < SETTLED:
-            return since
+        since, settled = self._since(lock=True), now - SETTLED
+        if settled - since < LEFT:
+            return True
+        until = min((settled, *(self._last_of(table, since, at_once) or settled for table in (PROBES, BUILDS))))
         counts = Counts(self._connection.dialect.name)
         for tally in merged(self._tallied(counts.of_ended(after=since, until=until))):
             self._add_tally(tally)
         self._connection.execute(update(COUNTED).where(COUNTED.c.name == _ALL).values(until=until))
-        return until
+        return until == settled
+
+    def _since(self, *, lock: bool = False) -> datetime:
+        """The time up to which the tallies go. With the lock, one process at a time adds to them."""
+        query = select(COUNTED.c.until).where(COUNTED.c.name == _ALL)
+        found: datetime | None = self._connection.execute(query.with_for_update() if lock else query).scalar()
+        return found or _BEGINNING
+
+    def _last_of(self, table: Any, since: datetime, many: int) -> datetime | None:
+        """When the last of so many that ended since did; None when there are fewer."""
+        ended = table.c.finished_at
+        query = select(ended).where(ended > since).order_by(ended).offset(many - 1).limit(1)
+        found: datetime | None = self._connection.execute(query).scalar()
+        return found
 
     def _add_tally(self, tally: Tally) -> None:
         added = self._upsert(TALLIES).values(to_row(tally))
