@@ -71,7 +71,7 @@ def up(home: Path, port: int, slots: int, on_ready: Callable[[str], None]) -> No
     settings = wiring.settings(home=home, port=port, slots=slots)
     _check(settings)
     with ExitStack() as stack:
-        stack.enter_context(_only_one(settings.home_dir))
+        stack.enter_context(only_one(settings.home_dir))
         listener = _listening(settings, stack)
         _migrate(settings.database)
         redis = None if settings.redis_url else EmbeddedRedis(settings.home_dir / "redis")
@@ -119,7 +119,8 @@ def _environment(settings: wiring.Settings, redis_url: str) -> dict[str, str]:
 
 
 @contextmanager
-def _only_one(home: Path) -> Iterator[None]:
+def only_one(home: Path) -> Iterator[None]:
+    """Errors: CannotStart, while another one is."""
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (home / "lock").open("w") as lock:
         try:

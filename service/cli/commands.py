@@ -17,16 +17,14 @@ from rich.padding import Padding
 from rich.text import Text
 from typer.core import TyperGroup
 
-from service.cli import asked, isolation, operating, requests, screen, status, steering, tell
-from service.cli.options import DEFAULT_URL, Id, Json, Url, state_of
+from service.cli import asked, db, isolation, operating, requests, screen, status, steering, tell
+from service.cli.options import DEFAULT_URL, HOME, Home, Id, Json, Url, state_of
 from service.cli.show import bisections, show
 from service.cli.status import CommandError, Status
 from service.client import DEFAULT_PORT, Client, NoService, ProblemError
 from service.domain.errors import UserError
 from service.domain.lifecycle import LIVE_BISECTIONS, BisectionState
 from service.doors.api.views import RequestView
-
-HOME = Path("~/.local/share/firstbad")
 
 
 class Commands(TyperGroup):
@@ -100,7 +98,7 @@ def firstbad(
 
 @app.command()
 def up(
-    home: Annotated[Path, typer.Option(envvar="FIRSTBAD_HOME", help="Where everything is kept.")] = HOME,
+    home: Home = HOME,
     port: Annotated[
         int, typer.Option(envvar="FIRSTBAD_PORT", min=0, max=65535, help="Port on 127.0.0.1.")
     ] = DEFAULT_PORT,
@@ -270,3 +268,4 @@ for steer in (steering.cancel, steering.pause, steering.resume, steering.priorit
 app.command()(operating.nodes)
 app.command()(operating.doctor)
 app.command(epilog=status.HELP)(operating.judge)
+app.add_typer(db.app, name="db")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,9 +10,11 @@ import typer
 from service.client import DEFAULT_PORT
 from service.domain.lifecycle import BisectionState
 
+HOME = Path("~/.local/share/firstbad")
 DEFAULT_URL = f"http://127.0.0.1:{DEFAULT_PORT}"
 
 Url = Annotated[str, typer.Option("--url", envvar="FIRSTBAD_URL", help="Where the service answers.")]
+Home = Annotated[Path, typer.Option(envvar="FIRSTBAD_HOME", help="Where everything is kept.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="Id of a bisection, or its beginning.")]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Annotated
 
@@ -137,14 +136,8 @@ def _all(client: Client, states: Collection[BisectionState], yes: bool) -> Itera
     wanted, told = frozenset(states) or LIVE_BISECTIONS, set[str]()
     found = client.bisections(wanted, MOST)
     if found and not yes:
-        _ask(f"cancel {screen.count(len(found), 'bisection')}{' and more' if len(found) == MOST else ''}")
+        tell.confirm(f"cancel {screen.count(len(found), 'bisection')}{' and more' if len(found) == MOST else ''}")
     while new := [view.id for view in found if view.id not in told]:
         told.update(new)
         yield from new
         found = client.bisections(wanted, MOST)
-
-
-def _ask(what: str) -> None:
-    if not sys.stdin.isatty():
-        raise CommandError(f"this would {what}", "add --yes to do so")
-    typer.confirm(f"{what[:1].upper()}{what[1:]}?", abort=True, err=True)

@@ -88,3 +88,10 @@ def as_program(told: object) -> None:
 
 def _say_waiting(error: NoService | ProblemError) -> None:
     screen.console(stderr=True).print(Text(f"firstbad: {error}; waiting for it", style="yellow"), soft_wrap=True)
+
+
+def confirm(what: str) -> None:
+    """Asks whether to do it. Errors: typer.Abort; CommandError where there is nobody to ask."""
+    if not sys.stdin.isatty():
+        raise CommandError(f"this would {what}", "add --yes to do so")
+    typer.confirm(f"{what[:1].upper()}{what[1:]}?", abort=True, err=True)

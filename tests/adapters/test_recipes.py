@@ -57,7 +57,8 @@ fixups:
     patch: |
       --- a/setup.py
       +++ b/setup.py
-resources: {gpus: 4, gpu: "H800|H100", shm: 16GiB, memory: 64GB, cpus: 7.5, pids: 8192, cpuset: '0-3,8', labels: [nvlink], models: [Qwen/Qwen3-8B]}
+resources: {gpus: 4, gpu: "H800|H100", shm: 16GiB, memory: 64GB, cpus: 7.5, pids: 8192, cpuset: '0-3,8',
+  labels: [nvlink], models: [Qwen/Qwen3-8B]}
 secrets: [HF_TOKEN]
 model_cache: read-only
 """,
@@ -112,7 +113,7 @@ def test_a_recipe_may_say_nothing(tmp_path: Path, text: str) -> None:
         ("resources:\n  numa: 1024", 2, "resources.numa: 1024 is no node of memory"),
         ("resources:\n  shm_bytes: 1", 2, "unknown key 'shm_bytes'"),
         ("resources:\n  labels: nvlink", 2, "resources.labels is no list"),
-        ("resources:\n  labels:\n  - good\n  - 'a,b'", 4, "'a,b' is no name of a label; write it as in FIRSTBAD_LABELS"),
+        ("resources:\n  labels:\n  - good\n  - 'a,b'", 4, "'a,b' is no name of a label; write it as in"),
         ("resources: 4", 1, "resources is no mapping"),
         ("secrets: HF_TOKEN", 1, "secrets is no list"),
         ("secrets: [A, FIRSTBAD_REDIS_URL]", 1, "a variable of firstbad's own"),

@@ -147,7 +147,8 @@ def test_those_in_one_state_can_be_cancelled(terminal: Terminal, flow: FakeFlow)
 
 
 def test_more_than_one_list_holds_are_all_cancelled(terminal: Terminal, flow: FakeFlow) -> None:
-    begun(flow, 205)
+    (id,) = begun(flow)
+    flow.kept.update({f"{number}": replace(flow.kept[id], id=f"{number}") for number in range(1000, 1204)})
     assert len(terminal.run("cancel", "--all", "--yes").out.splitlines()) == 205
 
 
