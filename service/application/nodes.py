@@ -90,12 +90,19 @@ def waits(bisection: Bisection, nodes: Collection[Node], now: datetime) -> tuple
     if bisection.state not in LIVE_BISECTIONS or fitting(there, resources, wanted):
         return ()
     out = [f"{node.name} is out: {node.out}" for node in fitting(nodes, resources, wanted) if node.out]
-    if resources.labels or resources.models:
-        missing = ((node.name, _missing(node, resources)) for node in there)
-        return ("; ".join((wording.waits_for_fit(resources, sorted(missing), models(nodes, now)), *out)),)
-    if wanted is None:
+    if wanted is None and not (resources.labels or resources.models):
         return ("; ".join(("waits for a node that takes probes", *out)),) if out else ()
-    return ("; ".join((wording.waits_for_gpus(resources, models(nodes, now)), *out)),)
+    told = "; ".join((lacking(resources, nodes, now), *out))
+    # While it is prepared, its notes may say so already.
+    return () if told in bisection.notes else (told,)
+
+
+def lacking(wanted: Resources, nodes: Collection[Node], now: datetime) -> str:
+    """What is waited for while no node has all of it, and what there is."""
+    if not (wanted.labels or wanted.models):
+        return wording.waits_for_gpus(wanted, models(nodes, now))
+    missing = sorted((node.name, _missing(node, wanted)) for node in running(nodes, now))
+    return wording.waits_for_fit(wanted, missing, models(nodes, now))
 
 
 def _missing(node: Node, wanted: Resources) -> tuple[str, ...]:

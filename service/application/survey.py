@@ -28,8 +28,7 @@ def with_gpus(tx: Transaction, bisection: Bisection, now: datetime) -> Bisection
     there = tx.nodes()
     found = nodes.gpu_class(wanted, there, now)
     if found is None:
-        note = wording.waits_for_gpus(wanted, nodes.models(there, now))
-        return replace(bisection, notes=(*bisection.notes, note))
+        return replace(bisection, notes=(*bisection.notes, nodes.lacking(wanted, there, now)))
     return replace(bisection, setup=replace(bisection.setup, gpu_class=found))
 
 

@@ -14,7 +14,7 @@ from service.application.flow import Flow
 from service.application.submission import ResourcesForm
 from service.application.turns import choose, rank_of, seats, submitter_of
 from service.application.waiting import Chosen, Line
-from service.domain.bisection import Node, Probe
+from service.domain.bisection import Gpu, Node, Probe
 from service.domain.evidence import Fault
 from service.domain.lifecycle import LIVE_PROBES, BisectionState, ProbeState
 from service.domain.results import ProbeReport
@@ -263,6 +263,18 @@ def test_a_probe_waits_for_a_node_with_its_label_and_says_so(world: World) -> No
     world.flow.sweep()
     assert [order.target for order in world.workers.probes] == ["n2"]
     assert "waits" not in " ".join(world.flow.report(id).explanation)
+
+
+def test_cards_on_a_node_without_the_label_are_none(world: World) -> None:
+    card = (Gpu(0, "H100", "h100", 80 * 2**30),)
+    node(world, 1, "n1", gpus=card)
+    id = begin(world, resources=ResourcesForm(gpus=1, labels=("nvlink",)))
+    assert world.flow.bisection(id).state is BisectionState.PREPARING
+    told = [line for line in world.flow.report(id).explanation if "waits" in line]
+    assert told == ["waits for a node with the label nvlink; n1 lacks nvlink"]
+    node(world, 1, "n2", gpus=card, labels=("nvlink",))
+    world.flow.prepare(id)
+    assert [(order.target, order.gpu_class) for order in world.workers.probes] == [("n2", "h100")]
 
 
 def test_what_was_sent_to_the_one_node_with_its_label_waits_for_another_when_that_one_leaves(world: World) -> None:
