@@ -26,10 +26,10 @@ from typing import Literal
 
 import httpx
 
-from service import wiring
+from service import roles, wiring
 from service.adapters.database import migrate
 from service.embedded_redis import EmbeddedRedis
-from service.listener import Taken, listening, name_of, url
+from service.listener import Taken, listening, url
 
 log = logging.getLogger(__name__)
 START_S = 60.0
@@ -324,32 +324,11 @@ def child(role: str) -> None:
     wired = wiring.wire(settings, f"firstbad-{role}")
     try:
         if role == "api":
-            _serve(wired, inherited.listen_fd)
+            roles.serve(wired, inherited.listen_fd)
         else:
-            _consume(wired)
+            roles.consume(wired)
     finally:
         wired.telemetry.tracing.close()
-
-
-def _consume(wired: wiring.Wired) -> None:
-    from service import inbox
-
-    settings = wired.settings
-    if settings.metrics_port:
-        wired.telemetry.meters.serve(str(settings.host), settings.metrics_port)
-    inbox.run(str(settings.redis_url), wired.flow, wired.queue, settings.sweep_s, wired.telemetry.meters)
-
-
-def _serve(wired: wiring.Wired, listen_fd: int) -> None:
-    import uvicorn
-
-    from service.web import LOOPBACK, create_app
-
-    ours = name_of(str(wired.settings.host))
-    hosts = (*LOOPBACK, ours, *sorted(wired.settings.allowed_hosts))
-    app = create_app(wired.flow, allowed_hosts=hosts, meters=wired.telemetry.meters.registry)
-    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=2)
-    uvicorn.Server(config).run(sockets=[socket.socket(fileno=listen_fd)])
 
 
 if __name__ == "__main__":
