@@ -92,7 +92,7 @@ def network(stack: Stack, dice: random.Random) -> str:
     stack.proxy.cut()
     _pause.wait(CUT_S)
     stack.proxy.mend(broken=broken)
-    return "connections reset" if broken else "connections kept"
+    return "connections ended" if broken else "connections kept"
 
 
 def engine(stack: Stack, dice: random.Random) -> str:

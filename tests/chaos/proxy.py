@@ -36,9 +36,9 @@ class Proxy:
         self._open.clear()
 
     def mend(self, *, broken: bool) -> None:
-        """What was under way arrives late, or, when `broken`, all connections are reset."""
+        """What was under way arrives late, or, when `broken`, all connections end."""
         if broken:
-            self._reset()
+            self._end()
         self._open.set()
 
     def close(self) -> None:
@@ -46,10 +46,10 @@ class Proxy:
         # A thread that waits in accept() is not woken by closing what it waits on.
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        self._reset()
+        self._end()
         self._open.set()
 
-    def _reset(self) -> None:
+    def _end(self) -> None:
         with self._lock:
             sockets, self._sockets = self._sockets, set()
         for each in sockets:
