@@ -69,6 +69,8 @@ class Keeper(threading.Thread):
         self._redis, self._node, self._out = client, node, out
         self._lock = threading.Lock()
         self._held: dict[Key, Button] = {}
+        #: What was taken while Redis could not be told.
+        self._untold: set[Key] = set()
         self._over = threading.Event()
         #: The version of the contract that the service says it has; None while it does not say.
         self.service: object = None
@@ -80,8 +82,8 @@ class Keeper(threading.Thread):
             if not twice:
                 self._held[key] = button
         if twice:
-            with contextlib.suppress(redis.RedisError):
-                self._redis.delete(sent_key(*key))
+            with self._lock:
+                self._untold.add(key)
             return False
         taken = False
         try:
@@ -90,6 +92,8 @@ class Keeper(threading.Thread):
             # The order came through Redis a moment ago; a lease that cannot be set now is set when it is back.
             log.warning("redis cannot be asked about %s %s.%s, which is done anyway: %s", *key, error)
             taken = True
+            with self._lock:
+                self._untold.add(key)
         finally:
             if not taken:
                 self.drop(key)
@@ -167,6 +171,7 @@ class Keeper(threading.Thread):
                 held = dict(self._held)
             try:
                 self._look()
+                self._tell()
                 if held:
                     self._cancel(held)
                 if held and now >= renew:
@@ -179,6 +184,20 @@ class Keeper(threading.Thread):
         out, service = self._redis.mget([out_key(self._node), SERVICE_KEY])
         self._out(out is not None)
         self.service = int(service) if isinstance(service, str) and service.isdigit() else service
+
+    def _tell(self) -> None:
+        """While an order counts as being in the queue, nobody misses the lease of him who has it."""
+        with self._lock:
+            late = list(self._untold)
+        if not late:
+            return
+        with self._redis.pipeline(transaction=False) as pipe:
+            for key in late:
+                pipe.set(taken_key(*key), self._node, nx=True, ex=TAKEN_S)
+                pipe.delete(sent_key(*key))
+            pipe.execute()
+        with self._lock:
+            self._untold.difference_update(late)
 
     def _cancel(self, held: dict[Key, Button]) -> None:
         found = self._redis.mget([cancel_key(*key) for key in held])
