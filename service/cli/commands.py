@@ -17,7 +17,7 @@ from rich.padding import Padding
 from rich.text import Text
 from typer.core import TyperGroup
 
-from service.cli import asked, db, isolation, operating, requests, screen, status, steering, tell
+from service.cli import asked, db, isolation, operating, requests, screen, status, steering, store, tell
 from service.cli.options import DEFAULT_URL, HOME, Home, Id, Json, Url, state_of
 from service.cli.show import bisections, show
 from service.cli.status import CommandError, Status
@@ -269,3 +269,4 @@ app.command()(operating.nodes)
 app.command()(operating.doctor)
 app.command(epilog=status.HELP)(operating.judge)
 app.add_typer(db.app, name="db")
+app.add_typer(store.app, name="store")

@@ -17,7 +17,7 @@ from service.cli.status import CommandError, Status
 
 if TYPE_CHECKING:
     from service.adapters.database.migrate import Step
-    from service.settings import Settings
+    from service.wiring import Settings
 
 T = TypeVar("T")
 app = typer.Typer(
@@ -32,8 +32,8 @@ def version(home: Home = HOME) -> None:
     """Print the version that the database is at, and the one that this firstbad works with."""
     from service.adapters.database import engine, migrate
 
-    settings = _settings(home)
-    is_ = migrate.told(_done(lambda: migrate.current(settings.database)))
+    settings = read_settings(home)
+    is_ = migrate.told(done(lambda: migrate.current(settings.database)))
     needs = f"this firstbad works with version {migrate.head()}"
     screen.console().print(f"{engine.shown(settings.database)} is {is_}; {needs}.", soft_wrap=True)
 
@@ -43,8 +43,8 @@ def check(home: Home = HOME) -> None:
     """Tell whether this firstbad can work with the database: exit status 0 if so, else 3 and what to do."""
     from service.adapters.database import engine, migrate
 
-    settings = _settings(home)
-    _done(lambda: migrate.check(settings.database))
+    settings = read_settings(home)
+    done(lambda: migrate.check(settings.database))
     screen.console().print(f"{engine.shown(settings.database)} is at version {migrate.head()}, as it must be.")
 
 
@@ -53,13 +53,13 @@ def upgrade(home: Home = HOME) -> None:
     """Take the database to the version of this firstbad. `firstbad up` does so by itself when it starts."""
     from service.adapters.database import engine, migrate
 
-    settings = _settings(home)
-    found = _done(lambda: migrate.current(settings.database))
+    settings = read_settings(home)
+    found = done(lambda: migrate.current(settings.database))
     if found == migrate.head():
         screen.console().print(f"{engine.shown(settings.database)} is at version {found} already.", soft_wrap=True)
         return
     with _alone(settings):
-        moved = _done(lambda: migrate.upgrade(settings.database))
+        moved = done(lambda: migrate.upgrade(settings.database))
     _say(
         f"Upgraded {engine.shown(settings.database)}, which was {migrate.told(moved.before)}", moved.after, moved.steps
     )
@@ -77,15 +77,15 @@ def downgrade(
     """
     from service.adapters.database import engine, migrate
 
-    settings = _settings(home)
-    steps = _done(lambda: migrate.back(settings.database, revision))
+    settings = read_settings(home)
+    steps = done(lambda: migrate.back(settings.database, revision))
     if not steps:
         screen.console().print(f"{engine.shown(settings.database)} is at version {revision} already.", soft_wrap=True)
         return
     with _alone(settings):
         if not yes:
             tell.confirm(f"lose what only these versions know: {', '.join(step.revision for step in steps)}")
-        moved = _done(lambda: migrate.downgrade(settings.database, revision))
+        moved = done(lambda: migrate.downgrade(settings.database, revision))
     _say(
         f"Downgraded {engine.shown(settings.database)}, which was {migrate.told(moved.before)}",
         moved.after,
@@ -100,7 +100,7 @@ def _say(done: str, after: str | None, steps: Sequence[Step]) -> None:
         out.print(Text(f"  {step.revision}  {step.what}"), soft_wrap=True)
 
 
-def _settings(home: Path) -> Settings:
+def read_settings(home: Path) -> Settings:
     from pydantic import ValidationError
 
     from service import wiring
@@ -111,7 +111,7 @@ def _settings(home: Path) -> Settings:
         raise CommandError(*wiring.complaints(error)) from None
 
 
-def _done(work: Callable[[], T]) -> T:
+def done(work: Callable[[], T]) -> T:
     """Errors: CommandError, for what is wrong with the database; no error shows a password."""
     from service.adapters.database import engine, migrate
 
@@ -138,7 +138,7 @@ def _alone(settings: Settings) -> Iterator[None]:
                 stack.enter_context(embedded.only_one(settings.home_dir))
         except embedded.CannotStart as error:
             raise CommandError(str(error), status=Status.FAILED) from None
-        if busy := _done(lambda: migrate.control_workers(settings.database, datetime.now(UTC))):
+        if busy := done(lambda: migrate.control_workers(settings.database, datetime.now(UTC))):
             raise CommandError(
                 f"a service works with this database: {', '.join(busy)}",
                 "stop it first; one that was killed counts as stopped after 30 seconds",
