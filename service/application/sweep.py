@@ -111,24 +111,17 @@ def _probe(tx: Transaction, ticket: Ticket, gone: bool, now: datetime) -> set[st
 
 
 def _put_back_probe(tx: Transaction, probe: Probe, now: datetime) -> None:
-    """A message that was lost is sent again; a run that was lost is the node's fault."""
+    """A message that was lost is no fault; a run that was lost is the node's.
+
+    It is another attempt in both cases: a worker may have taken this one and died before it could say so, and no other
+    takes it then. Should that one be back after all, its run is not wanted any more.
+    """
+    stop(tx, "probe", probe.id, probe.attempt, now)
     if probe.state is ProbeState.QUEUED:
-        tx.save_probe(replace(probe, silent_since=None))
-        _send_again(tx, Ticket("probe", probe.id, probe.attempt), now)
+        queue_probe(tx, probe, now)
     else:
-        # Should the node be back after all, its run is not wanted any more.
-        stop(tx, "probe", probe.id, probe.attempt, now)
         spent = charged(tx, probe, probe.silent_since or now)
         retry_probe(tx, spent, replace(_LOST, node=probe.node or ""), now)
-
-
-def _send_again(tx: Transaction, ticket: Ticket, now: datetime) -> None:
-    """The same attempt once more: should the first message turn up after all, a worker takes only one of them.
-
-    The time in the key makes it another message than the one that was lost.
-    """
-    key = f"{ticket.kind}:{ticket.id}:{ticket.attempt}:{now.isoformat()}"
-    tx.post(Message(ticket.kind, key, {"id": ticket.id, "attempt": ticket.attempt}), now)
 
 
 def send_elsewhere(tx: Transaction, found: Probe, now: datetime) -> None:
@@ -156,8 +149,9 @@ def _build(tx: Transaction, ticket: Ticket, gone: bool, now: datetime) -> set[st
     if _too_long(silent, now) and build.state is BuildState.RUNNING:
         return set(retry_build(tx, build, _LOST, now))
     if _too_long(silent, now):
-        tx.save_build(replace(build, silent_since=None))
-        _send_again(tx, ticket, now)
+        # As with probes: whoever took it may be dead.
+        stop(tx, "build", build.key, build.attempt, now)
+        builds.queue(tx, build, now)
     elif silent != build.silent_since:
         tx.save_build(replace(build, silent_since=silent))
     return set()
@@ -185,7 +179,8 @@ def _prepare_again(tx: Transaction, ticket: Ticket, now: datetime) -> None:
     found = tx.bisection(ticket.id)
     if found.state in UNPREPARED and _too_long(found.updated_at, now):
         tx.save_bisection(replace(found, updated_at=now))
-        _send_again(tx, ticket, now)
+        # The time makes it another message than the one that was lost.
+        tx.post(Message("prepare", f"prepare:{ticket.id}:{now.isoformat()}", {"id": ticket.id}), now)
 
 
 def _silent_since(thing: Probe | Build, gone: bool, now: datetime) -> datetime | None:

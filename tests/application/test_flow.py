@@ -297,7 +297,8 @@ def test_what_a_broker_could_not_take_is_sent_by_the_sweep(world: World) -> None
     assert len(world.workers.probes) == 1
 
 
-def test_an_order_that_was_lost_is_sent_again_as_the_same_attempt(world: World) -> None:
+def test_an_order_that_was_lost_is_sent_again_as_another_attempt(world: World) -> None:
+    """A worker may have taken it and died before it said so: no other takes that attempt."""
     world.submit()
     world.workers.prepare(world.flow)
     lost = world.workers.probes.pop()
@@ -306,7 +307,9 @@ def test_an_order_that_was_lost_is_sent_again_as_the_same_attempt(world: World) 
     assert world.workers.probes == []
     world.clock.pass_(31)
     world.flow.sweep()
-    assert [(order.probe, order.attempt) for order in world.workers.probes] == [(lost.probe, lost.attempt)]
+    assert [(order.probe, order.attempt) for order in world.workers.probes] == [(lost.probe, lost.attempt + 1)]
+    assert world.flow.probe(lost.probe).faults == ()
+    assert ("probe", lost.probe, lost.attempt) in world.workers.cancelled
 
 
 def test_a_silent_node_s_probe_is_put_back_only_when_the_silence_lasts(world: World) -> None:
