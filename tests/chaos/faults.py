@@ -128,7 +128,7 @@ def _last_bytes(filler: Path) -> None:
 def clock(stack: Stack, dice: random.Random) -> str:
     jumps = [dice.choice((1, -1)) * dice.randint(1, 30) for _ in range(2)]
     for hours in (*jumps, 0):
-        stack.clock.write_text(f"{hours:+d}h\n")
+        stack.set_clock(3600 * hours)
         _pause.wait(dice.uniform(2.0, 6.0))
     return ", ".join(f"{hours:+d} h" for hours in jumps)
 

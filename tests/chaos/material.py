@@ -25,6 +25,7 @@ from tests.waiting import eventually
 
 IMAGE = "firstbad-test:latest"
 BASE = Path(__file__).parents[2] / "docker" / "base.sh"
+CLOCK = Path(__file__).with_name("clock.c")
 #: Of the repository without wheels: what it holds, and where it breaks.
 SMALL, SMALL_BAD = 8, 5
 
@@ -47,6 +48,10 @@ class Material:
     @property
     def sqlite(self) -> Path:
         return self.folder / "firstbad.sqlite"
+
+    @property
+    def clock(self) -> Path:
+        return self.folder / "clock.so"
 
     @property
     def engine(self) -> Path:
@@ -81,6 +86,7 @@ def make(folder: Path, *, engine: bool) -> Material:
     made = Material(folder)
     generate(folder / "tinyserve", Options(commits=COMMITS, first_bad=FIRST_BAD))
     build_repository(folder / "small", [NewCommit(files={"n": str(n)}) for n in range(SMALL)])
+    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-Wall", "-o", str(made.clock), str(CLOCK)], check=True)
     _make_cluster(made.cluster)
     migrate.upgrade(f"sqlite:///{made.sqlite}")
     if engine:

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -27,8 +28,6 @@ from tests.chaos.proxy import Proxy
 from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
-#: Of libfaketime, as Debian has it.
-FAKETIME = "/usr/lib/*/faketime/libfaketimeMT.so.1"
 PAUSE_S, STOP_S, START_S = 0.5, 60.0, 300.0
 #: Of the tmpfs that is the store of a run in which it gets full.
 DISK = "48m"
@@ -97,6 +96,7 @@ class Stack:
         self.proxy = Proxy(self.redis_port)
         self.parts: dict[str, Part] = {}
         self.troubles: list[str] = []
+        self.over = threading.Event()
         self.on_disk = "disk" in plan.faults
         sqlite = plan.database == "sqlite"
         self.books = Books(f"sqlite:///{folder / 'firstbad.sqlite'}" if sqlite else material_url(self.sockets))
@@ -191,8 +191,8 @@ class Stack:
         if self.plan.sandbox == "docker":
             env["FIRSTBAD_DOCKER_HOST"] = material.engine_url(self.engine_run)
         if "clock" in self.plan.faults:
-            self.clock.write_text("+0s\n")
-            env |= {"LD_PRELOAD": _faketime(), "FAKETIME_TIMESTAMP_FILE": str(self.clock), **_FAKETIME}
+            self.clock.write_bytes(bytes(8))
+            env |= {"LD_PRELOAD": str(self.material.clock), "CHAOS_CLOCK": str(self.clock)}
         return env
 
     def _redis_answers(self) -> bool:
@@ -209,6 +209,11 @@ class Stack:
         except (NoService, ProblemError):
             return False
 
+    def set_clock(self, wrong_s: int) -> None:
+        """Of the workers, as it is mapped into them."""
+        with self.clock.open("r+b") as file:
+            file.write(struct.pack("=q", wrong_s))
+
     def jobs(self, part: Part) -> list[psutil.Process]:
         """What an execution worker runs now, the sandboxes themselves first."""
         try:
@@ -219,7 +224,7 @@ class Stack:
     def stop(self) -> None:
         """The workers first, then who records, then what both stand on."""
         order = ("api", "worker", "control", "engine", "redis", "postgres")
-        for name in sorted(self.parts, key=lambda name: order.index(name.rstrip("0123456789"))):
+        for name in sorted(dict(self.parts), key=lambda name: order.index(name.rstrip("0123456789"))):
             self.parts[name].send(signal.SIGCONT)
             trouble = self.parts[name].stop()
             if trouble and name != "postgres":
@@ -230,18 +235,12 @@ class Stack:
             os.close(end)
 
     def unmount(self) -> None:
+        self.over.set()
         if self.on_disk and os.path.ismount(self.store):  # noqa: PTH114
             subprocess.run(["umount", "--lazy", str(self.store)], check=True)
 
 
 _NOT_KEPT = ["--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--daemonize", "no", "--dir", "/"]
-#: Only the clock on the wall jumps, as on a real machine; nothing is left in shared memory.
-_FAKETIME = {
-    "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-    "DONT_FAKE_MONOTONIC": "1",
-    "FAKETIME_CACHE_DURATION": "1",
-    "FAKETIME_DISABLE_SHM": "1",
-}
 
 
 def material_url(sockets: Path) -> str:
@@ -250,14 +249,10 @@ def material_url(sockets: Path) -> str:
 
 def _clean() -> dict[str, str]:
     """This process's variables without settings of firstbad; the code under test is the one beside this suite."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("FIRSTBAD_")}
+    # Whatever is compiled is compiled once.
+    left_out = ("FIRSTBAD_", "PYTHONDONTWRITEBYTECODE")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
     return {**kept, "PYTHONPATH": str(ROOT)}
-
-
-def _faketime() -> str:
-    found = sorted(Path("/").glob(FAKETIME.lstrip("/")))
-    assert found, "libfaketime is missing: apt-get install faketime"
-    return str(found[0])
 
 
 def _free_port() -> int:
