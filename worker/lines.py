@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from celery import signals
 from structlog.typing import Processor
 
 from worker.run.secrets import forms
+from worker.threads import broke
 
 #: Names and passwords in addresses.
 _CREDENTIALS = re.compile(r"(://)[^/@\s\"']+@")
@@ -52,8 +54,16 @@ def set_up(how: str, secret: Mapping[str, str]) -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
     # Libraries' warnings about their own next releases: for who writes a worker, not for who runs one.
     logging.getLogger("py.warnings").setLevel(logging.ERROR)
+    threading.excepthook = _thread_broke
     # With a receiver Celery leaves all of this as it is.
     signals.setup_logging.connect(_as_they_are, weak=False)
+
+
+def _thread_broke(args: threading.ExceptHookArgs) -> None:
+    name = args.thread.name if args.thread is not None else "without a name"
+    error = args.exc_value or args.exc_type()
+    logging.getLogger(__name__).critical("the thread %s broke", name, exc_info=error)
+    broke(args.thread)
 
 
 def _as_they_are(**_: Any) -> None:

@@ -14,6 +14,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from worker.contract import LEASE_S, RENEW_S, SERVICE_KEY, Held, cancel_key, lease_key, out_key, sent_key, taken_key
+from worker.threads import Vital
 
 log = logging.getLogger(__name__)
 
@@ -42,11 +43,11 @@ def press(button: Button, reason: str) -> None:
     threading.Thread(target=button.press, args=(reason,), daemon=True).start()
 
 
-class Pulse(threading.Thread):
+class Pulse(Vital):
     """Calls `beat` every few seconds. That may take its time, which leases have not."""
 
     def __init__(self, beat: Callable[[], None]) -> None:
-        super().__init__(name="pulse", daemon=True)
+        super().__init__("pulse")
         self._beat, self._over = beat, threading.Event()
 
     def run(self) -> None:
@@ -57,7 +58,7 @@ class Pulse(threading.Thread):
         self._over.set()
 
 
-class Keeper(threading.Thread):
+class Keeper(Vital):
     """Renews the leases of what runs here and presses the buttons of what was cancelled, in a thread of its own.
 
     Redis may go away and come back, empty too: a lease is set, never only prolonged. `out` hears again and again
@@ -65,7 +66,7 @@ class Keeper(threading.Thread):
     """
 
     def __init__(self, client: redis.Redis, node: str, out: Callable[[bool], None]) -> None:
-        super().__init__(name="keeper", daemon=True)
+        super().__init__("keeper")
         self._redis, self._node, self._out = client, node, out
         self._lock = threading.Lock()
         self._held: dict[Key, Button] = {}

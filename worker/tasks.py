@@ -32,6 +32,7 @@ from worker.report import Event, Reporter
 from worker.run.job import forget_other_insides
 from worker.run.stop import STOPPED, Stop
 from worker.settings import Settings
+from worker.threads import broken
 from worker.tidy import Tidy
 from worker.tracing import tracing
 from worker.waking import Wake
@@ -228,7 +229,7 @@ class Worker:
         self.pipeline.site.bin.wait(REMOVE_S)
         for sandbox in self.pipeline.site.sandboxes.values():
             sandbox.close()
-        return int(worker.exitcode or 0)
+        return int(worker.exitcode or broken.is_set())
 
     def _ready(self, **_: Any) -> None:
         self.boot()

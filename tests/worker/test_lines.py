@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import signal
 import subprocess
 import sys
 from typing import Any
@@ -67,6 +68,24 @@ def test_what_must_not_be_seen_is_not_in_whatever_form(shown: str) -> None:
         line = hide(None, "", f"before {shown.format(value)} after")
         assert TOKEN not in line and base64.b64encode(TOKEN.encode()).decode()[4:20] not in line
         assert line.startswith("before ") and line.endswith(" after")
+
+
+def test_a_worker_without_a_thread_that_it_needs_ends_and_says_why() -> None:
+    code = """
+import threading
+from worker.lines import set_up
+from worker.threads import Vital
+set_up("json", {"TOKEN": "hf_abcdefgh"})
+class Heart(Vital):
+    def run(self):
+        raise ValueError("hf_abcdefgh")
+Heart("heart").start()
+threading.Event().wait(60)
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ended.returncode == -signal.SIGTERM
+    line = json.loads(ended.stderr)
+    assert line["event"] == "the thread heart broke" and "ValueError: ***TOKEN***" in line["exception"]
 
 
 def test_an_exception_is_part_of_its_line() -> None:

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.waiting import eventually
-from tests.worker.bench import Bench
+from tests.worker.bench import SERVER, Bench
 from tests.worker.node import Node
 from tests.worker.otlp import Receiver
-from worker.contract import BuildOrder, Gpus, Limits, Queue, Reproduction, Task
+from worker.contract import BuildOrder, Gpus, Limits, Queue, Reproduction, Serve, Task
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 ABOVE = f"00-{TRACE}-{PARENT}-01"
@@ -44,6 +44,10 @@ def test_an_order_is_one_span_below_that_of_the_service_and_its_phases_are_below
         limits=Limits(timeout_s=60.0),
         trace=ABOVE,
     )
+    serve = Serve(command=SERVER, within_s=30.0, ready_http="/")
+    served = process_bench.order(serve=serve, check="true", trace=ABOVE)
+    node.send(served)
+    node.result(served.probe)
     node.send(failing, "probe.gpu.fake-80gb")
     node.app().send_task(Task.PROBE, args=[broken], queue=Queue.PROBE, ignore_result=True)
     node.app().send_task(Task.BUILD, args=[build.model_dump(mode="json")], queue=Queue.BUILD, ignore_result=True)
@@ -51,7 +55,7 @@ def test_an_order_is_one_span_below_that_of_the_service_and_its_phases_are_below
     assert node.result(broken["probe"]).fault is not None
     node.next(Task.BUILT, key="k-traced")
     assert node.end() == 0
-    eventually(lambda: len(receiver.named("probe")) == 2 and receiver.named("build"))
+    eventually(lambda: len(receiver.named("probe")) == 3 and receiver.named("build"))
     assert receiver.services == {"firstbad-worker"}
     spans = {span.attributes.get("firstbad.probe", "build"): span for span in receiver.named("probe")}
     spans["build"] = next(span for span in receiver.named("build") if span.parent == PARENT)
@@ -66,6 +70,7 @@ def test_an_order_is_one_span_below_that_of_the_service_and_its_phases_are_below
     for span in parts.values():
         assert tried.begin <= span.begin <= span.end <= tried.end
 
+    assert {"fetch", "start", "ready", "check", "store"} <= {span.name for span in receiver.below(spans[served.probe])}
     refused = spans[broken["probe"]]
     assert refused.failed and refused.attributes["firstbad.fault"] == "source"
     assert [(span.name, span.failed) for span in receiver.below(refused)] == [("fetch", True)]
