@@ -48,8 +48,8 @@ def main() -> int:
         _run_all(made, folder, seeds, asked, results)
     finally:
         _clear(folder, keep=[folder / f"run-{result['seed']}" for result in results if result["wrong"]])
+        _say(f"{_table(results)}\n{len(results)} of {len(seeds)} runs in {(monotonic() - began) / 60:.1f} minutes")
     wrong = [result for result in results if result["wrong"]]
-    _say(f"{_table(results)}\n{len(seeds)} runs in {(monotonic() - began) / 60:.1f} minutes")
     if wrong:
         _say(f"{len(wrong)} runs are not right: what is wrong with each is said below its line")
     return 1 if wrong else 0

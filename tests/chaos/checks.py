@@ -183,6 +183,9 @@ def outside(stack: Stack) -> list[str]:
     mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
     mounted = [mount for mount in mounts if mount.startswith(f"{stack.folder}/") and mount != str(stack.store)]
     ours = {stack.redis_port, stack.api_port, stack.proxy.port}
-    open_ports = {c.laddr.port for c in psutil.net_connections("tcp") if c.status == psutil.CONN_LISTEN}
+    # Another's process may have got one of the numbers meanwhile.
+    own = {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
+    listening = [c for c in psutil.net_connections("tcp") if c.status == psutil.CONN_LISTEN and c.pid in own]
+    open_ports = {connection.laddr.port for connection in listening}
     left = [f"{path} is left" for path in groups] + [f"{mount} is mounted" for mount in mounted]
     return left + [f"port {port} is open" for port in ours & open_ports]
