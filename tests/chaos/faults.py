@@ -138,7 +138,7 @@ def results(stack: Stack, dice: random.Random) -> str:
     for part in stack.controls():
         part.send(signal.SIGSTOP)
     before = len(stack.proxy.carried)
-    for _ in range(100):
+    for _ in range(300):
         if len(stack.proxy.carried) > before:
             break
         _pause.wait(0.1)
