@@ -47,7 +47,25 @@ class Kept:
             if outermost:
                 self._profile().disable()
                 self.local.within = False
-            self.seconds.setdefault(name, []).append(monotonic() - begun)
+            self.note(name, monotonic() - begun)
+
+    def note(self, name: str, seconds: float) -> None:
+        self.seconds.setdefault(name, []).append(seconds)
+
+    def sent_s(self) -> float:
+        """Seconds that this thread has spent on sending."""
+        return getattr(self.local, "sent_s", 0.0)
+
+    @contextmanager
+    def sending(self) -> Iterator[None]:
+        if getattr(self.local, "sends", False):
+            yield
+            return
+        self.local.sends, begun = True, monotonic()
+        try:
+            yield
+        finally:
+            self.local.sends, self.local.sent_s = False, self.sent_s() + monotonic() - begun
 
     def _profile(self) -> cProfile.Profile:
         if not hasattr(self.local, "profile"):
@@ -73,8 +91,11 @@ class TimedFlow(Flow):
             super().started(kind, id, attempt, node)
 
     def probed(self, report: ProbeReport) -> None:
+        """`advance`: without what is sent, for whomever it is, once all is committed."""
+        begun, sent_s = monotonic(), KEPT.sent_s()
         with KEPT.timed("probed"):
             super().probed(report)
+        KEPT.note("advance", monotonic() - begun - (KEPT.sent_s() - sent_s))
 
     def prepare(self, id: str) -> None:
         with KEPT.timed("prepare"):
@@ -84,9 +105,13 @@ class TimedFlow(Flow):
         with KEPT.timed("sweep"):
             super().sweep()
 
-    def _advance(self, *given: Any, **named: Any) -> bool:
-        with KEPT.timed("advance"):
-            return super()._advance(*given, **named)
+    def _deliver(self, *given: Any) -> None:
+        with KEPT.sending():
+            super()._deliver(*given)
+
+    def _release(self, *given: Any) -> None:
+        with KEPT.sending():
+            super()._release(*given)
 
 
 def main() -> None:

@@ -182,7 +182,10 @@ def rows(found: Round, kind: str, workers: int) -> Iterator[Row]:
 def _spent(name: str, seconds: list[float]) -> Row:
     p50, p99 = np.quantile(seconds, [0.5, 0.99])
     aim = AIM_P99_S if name == "advance" else None
-    told = {"advance": "advance, p50 / p99", "probed": "a result, from the queue to committed and sent"}.get(name, name)
+    told = {
+        "advance": "advance: a result recorded, judged, planned on and committed, p50 / p99",
+        "probed": "the same, until what is due has been sent, for whomever",
+    }.get(name, name)
     return Row(
         told,
         f"p99 {1000 * aim:.0f} ms" if aim else "",

@@ -202,6 +202,10 @@ class QueueUnavailable(Exception):
     """The broker cannot be reached now; what was to be sent stays in the outbox."""
 
 
+#: Kind, id and number.
+Attempt = tuple[str, str, int]
+
+
 class ProbeQueue(Protocol):
     """The way to the workers. Sending may raise QueueUnavailable and may be repeated without harm."""
 
@@ -213,8 +217,8 @@ class ProbeQueue(Protocol):
     def take_out(self, node: str, *, out: bool) -> None:
         """Has a node take no probes, or take them again. Told anew now and then, as the broker may forget."""
 
-    def under_way(self, kind: str, id: str, attempt: int) -> bool:
-        """The order lies in the queue, or a worker holds its lease."""
+    def under_way(self, attempts: Collection[Attempt]) -> frozenset[Attempt]:
+        """Those whose order lies in the queue, or whose lease a worker holds. Errors: QueueUnavailable."""
 
     def trouble(self) -> str | None:
         """Why the broker cannot be reached, None when it can."""

@@ -78,7 +78,8 @@ def _of_preparation(bisection: Bisection) -> Ticket:
 
 def missing(tickets: Collection[Ticket], queue: ProbeQueue) -> frozenset[Ticket]:
     """Those that neither the queue nor a node has. Outside of any transaction: it asks the broker."""
-    return frozenset(t for t in tickets if not queue.under_way(t.kind, t.id, t.attempt))
+    there = queue.under_way([(each.kind, each.id, each.attempt) for each in tickets])
+    return frozenset(each for each in tickets if (each.kind, each.id, each.attempt) not in there)
 
 
 def put_back(tx: Transaction, ticket: Ticket, gone: bool, now: datetime) -> frozenset[str]:

@@ -74,14 +74,27 @@ def test_orders_arrive_whole_in_the_queue_of_their_kind(broker: Broker) -> None:
 
 def test_an_order_is_under_way_until_a_worker_took_it_and_while_its_lease_lives(broker: Broker) -> None:
     queue, client = CeleryQueue(broker.url), broker.client()
-    assert not queue.under_way("probe", "b1.1", 2)
+    assert not queue.under_way([("probe", "b1.1", 2)])
     queue.send_probe(PROBE)
-    assert queue.under_way("probe", "b1.1", 2)
-    assert not queue.under_way("probe", "b1.1", 3)
+    assert queue.under_way([("probe", "b1.1", 2)])
+    assert not queue.under_way([("probe", "b1.1", 3)])
     client.delete(contract.sent_key("probe", "b1.1", 2))
-    assert not queue.under_way("probe", "b1.1", 2)
+    assert not queue.under_way([("probe", "b1.1", 2)])
     client.set(contract.lease_key("probe", "b1.1", 2), "1")
-    assert queue.under_way("probe", "b1.1", 2)
+    assert queue.under_way([("probe", "b1.1", 2)])
+
+
+def test_of_many_attempts_those_under_way_are_found_in_one_round_trip_for_each_thousand(broker: Broker) -> None:
+    queue, client = CeleryQueue(broker.url), broker.client()
+    attempts = [("probe", f"b{number}.1", number % 3) for number in range(2500)]
+    under_way = {each for number, each in enumerate(attempts) if number % 7 == 0}
+    client.mset({contract.lease_key(*each): "n1" for each in under_way})
+    queue.under_way(attempts[:1])
+    before = client.info("stats")["total_reads_processed"]
+    assert queue.under_way(attempts) == under_way
+    # Of what it sends at once the server may read a part at a time, but never so little as one question.
+    assert client.info("stats")["total_reads_processed"] - before < len(attempts) / 10
+    assert queue.under_way([]) == frozenset()
 
 
 def test_a_cancel_leaves_the_mark_that_workers_watch(broker: Broker) -> None:
@@ -94,8 +107,8 @@ def test_a_preparation_holds_its_lease_while_it_runs(broker: Broker) -> None:
     queue.send_prepare("b1")
     with queue.preparing("b1"):
         assert not broker.client().exists(contract.sent_key("prepare", "b1", 0))
-        assert queue.under_way("prepare", "b1", 0)
-    assert not queue.under_way("prepare", "b1", 0)
+        assert queue.under_way([("prepare", "b1", 0)])
+    assert not queue.under_way([("prepare", "b1", 0)])
 
 
 def test_a_broker_that_is_away_is_told_and_comes_back(broker: Broker) -> None:
@@ -106,7 +119,7 @@ def test_a_broker_that_is_away_is_told_and_comes_back(broker: Broker) -> None:
     with pytest.raises(QueueUnavailable):
         queue.send_probe(PROBE)
     with pytest.raises(QueueUnavailable):
-        queue.under_way("probe", "b1.1", 2)
+        queue.under_way([("probe", "b1.1", 2)])
     broker.start()
     queue.send_probe(PROBE)
-    assert queue.under_way("probe", "b1.1", 2)
+    assert queue.under_way([("probe", "b1.1", 2)])

@@ -5,7 +5,7 @@ It stands for the ProbeQueue port alone; that Celery and real workers behave so 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
 from service.application.flow import Flow
@@ -15,6 +15,7 @@ from service.application.ordered import (
     SurveyOrder,
 )
 from service.application.ports import (
+    Attempt,
     QueueUnavailable,
 )
 from service.domain.bisection import Builder, Origin
@@ -58,10 +59,10 @@ class Workers:
     def take_out(self, node: str, *, out: bool) -> None:
         self._take(self.taken_out, (node, out))
 
-    def under_way(self, kind: str, id: str, attempt: int) -> bool:
+    def under_way(self, attempts: Collection[Attempt]) -> frozenset[Attempt]:
         if self.down:
             raise QueueUnavailable("down")
-        return self.carries
+        return frozenset(attempts) if self.carries else frozenset()
 
     def trouble(self) -> str | None:
         return "down" if self.down else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, CursorResult, Dialect, Executable, Table, bindparam, insert, update
@@ -18,6 +19,11 @@ _KEYS = {BISECTIONS: BISECTIONS.c.id, PROBES: PROBES.c.id, BUILDS: BUILDS.c.key}
 _INSERTS = {table: insert(table).inline() for table in (BISECTIONS, PROBES)}
 _EVENTS = insert(EVENTS).inline()
 _UPDATES = {table: update(table).where(key == bindparam("changed")) for table, key in _KEYS.items()}
+_DELIVERED = (
+    update(OUTBOX)
+    .where(OUTBOX.c.key.in_(bindparam("keys", expanding=True)), OUTBOX.c.delivered_at.is_(None))
+    .values(delivered_at=bindparam("at"))
+)
 _POSTS = {
     "sqlite": sqlite.insert(OUTBOX).on_conflict_do_nothing(index_elements=["key"]),
     "postgresql": postgresql.insert(OUTBOX).on_conflict_do_nothing(index_elements=["key"]),
@@ -33,6 +39,8 @@ class Writer:
     _changed: dict[tuple[Table, object], Values] = field(default_factory=dict)
     _events: list[Values] = field(default_factory=list)
     _messages: list[Values] = field(default_factory=list)
+    _delivered: list[str] = field(default_factory=list)
+    _delivered_at: datetime | None = None
 
     @property
     def dialect(self) -> Dialect:
@@ -60,9 +68,14 @@ class Writer:
         """One whose key is there already is not posted again."""
         self._messages.append(message)
 
+    def deliver(self, key: str, at: datetime) -> None:
+        self._delivered.append(key)
+        self._delivered_at = at
+
     def flush(self) -> None:
         added, changed, events, messages = self._added, self._changed, self._events, self._messages
         self._added, self._changed, self._events, self._messages = {}, {}, [], []
+        delivered, self._delivered = self._delivered, []
         for table in added:
             self._many(_INSERTS[table], list(added[table].values()))
         for (table, key), values in changed.items():
@@ -70,6 +83,8 @@ class Writer:
         self._many(_EVENTS, events)
         if messages:
             self._many(_POSTS[self.dialect.name], messages)
+        if delivered:
+            self.connection.execute(_DELIVERED, {"keys": sorted(delivered), "at": self._delivered_at})
 
     def _many(self, statement: Executable, rows: Sequence[Values]) -> None:
         if rows:

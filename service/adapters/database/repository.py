@@ -20,6 +20,7 @@ from service.adapters.database.pending import Writer
 from service.adapters.database.rows import BISECTIONS, BUILDS, EVENTS, NODES, OUTBOX, PROBES, changes, from_row, to_row
 from service.adapters.database.turns import Turns
 from service.application.ports import Kept, Stock, StoreBusy
+from service.application.waiting import BUILD
 from service.domain.bisection import Bisection, Build, Event, Message, Node, Origin, Probe
 from service.domain.errors import NotFound
 from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_BUILDS, BisectionState, BuildState, ProbeState
@@ -47,6 +48,8 @@ class SqlTransaction(SqlAging, SqlFigures, Turns):
         #: What nobody else can change until this transaction ends: what it has read is what is there.
         self._held: set[tuple[type, str]] = set()
         self._numbered: dict[str, tuple[str, ...]] = {}
+        #: Bisections that were read for orders, which tell only what never changes.
+        self._near: set[str] = set()
 
     def add_bisection(self, bisection: Bisection) -> None:
         self._add(BISECTIONS, bisection)
@@ -191,8 +194,7 @@ class SqlTransaction(SqlAging, SqlFigures, Turns):
         return tuple(from_row(Message, row) for row in self._rows(query))
 
     def delivered(self, key: str, at: datetime) -> None:
-        unsent = (OUTBOX.c.key == key, OUTBOX.c.delivered_at.is_(None))
-        self._connection.execute(update(OUTBOX).where(*unsent).values(delivered_at=at))
+        self._writer.deliver(key, at)
 
     def save_node(self, node: Node) -> None:
         self._replace(NODES, "name", node)
@@ -206,15 +208,21 @@ class SqlTransaction(SqlAging, SqlFigures, Turns):
         return tuple(from_row(Node, row) for row in self._rows(select(NODES).order_by(NODES.c.name)))
 
     def send(self, queue: str, ids: Collection[str], at: datetime, to: str) -> None:
+        """What is sent is read at once, with its bisections, for the orders that are made of it."""
         super().send(queue, ids, at, to)
         self._numbered.clear()
         self._held -= {(kind, id) for kind in (Probe, Build) for id in ids}
+        sent = self._probes(select(PROBES).where(PROBES.c.id.in_(ids))) if queue != BUILD else ()
+        self._held |= {(Probe, probe.id) for probe in sent}
+        wanted = select(BISECTIONS).where(BISECTIONS.c.id.in_({probe.bisection_id for probe in sent}))
+        asked = self._remember(tuple(from_row(Bisection, row) for row in self._rows(wanted))) if sent else ()
+        self._near |= {bisection.id for bisection in asked}
 
     def _rows(self, query: Select[Any], values: Mapping[str, object] | None = None) -> MappingResult:
         return self._connection.execute(query, values).mappings()
 
     def _one(self, kind: type[T], id: str, *, lock: bool = False) -> T:
-        if (kind, id) in self._held:
+        if (kind, id) in self._held or (kind is Bisection and not lock and id in self._near):
             return cast(T, self._read[kind, id])
         row = self._rows(_BY_ID[kind, lock], {"key": id}).first()
         if row is None:
