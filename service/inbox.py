@@ -74,8 +74,8 @@ def control_app(
         task_ignore_result=True,
         task_acks_late=False,
         worker_prefetch_multiplier=1,
-        # A message is acknowledged when a thread begins with it, and read no earlier: that Redis keeps a list of what was
-        # read took more time than the work itself.
+        # A message is acknowledged when a thread begins with it, and read no earlier: that Redis keeps a list of what
+        # was read took more time than the work itself.
         worker_disable_prefetch=True,
         broker_transport_options={"ack_emulation": False},
         worker_hijack_root_logger=False,
