@@ -92,18 +92,15 @@ def _each(
         done = change(client.find(ids[0]))
         _tell([done], said, tell.data(done) if as_json else None)
         return
-    _several((client.find(id) for id in ids), change, said, as_json)
+    _several(ids, lambda id: change(client.find(id)), said, as_json)
 
 
 def _several(
     ids: Iterable[str], change: Callable[[str], BisectionView], said: Callable[[BisectionView], str], as_json: bool
 ) -> None:
     done, refused = [], []
-    found = iter(ids)
-    while True:
+    for id in ids:
         try:
-            if (id := next(found, None)) is None:
-                break
             done.append(change(id))
         except (ProblemError, BadRequest) as error:
             refused.append(str(error))

@@ -100,6 +100,14 @@ def test_watching_tells_of_pauses_and_priorities_as_they_come(terminal: Terminal
         assert next(lines) == "goes on"
 
 
+def test_an_id_that_names_none_keeps_no_other_from_being_paused(terminal: Terminal, flow: FakeFlow) -> None:
+    first, second = begun(flow, 2)
+    done = terminal.run("pause", first, "", second)
+    assert done.status == 2
+    assert [flow.bisection(id).paused_at is not None for id in (first, second)] == [True, True]
+    assert done.err.splitlines()[:2] == ["firstbad: 1 of 3 refused it", "  the id is empty"]
+
+
 def test_several_are_cancelled_at_once_and_what_one_refuses_is_told(terminal: Terminal, flow: FakeFlow) -> None:
     first, second, over = begun(flow, 3)
     flow.find(over, 5)
