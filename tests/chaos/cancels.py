@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 from dataclasses import dataclass, field
 
 from service.client import Client, ProblemError
@@ -11,10 +10,8 @@ from tests.chaos.material import SMALL_BAD
 from tests.chaos.stack import Stack, patiently
 
 CANCELLED, KEPT = 200, 6
-#: One of so many is kept.
-EVERY = (CANCELLED + KEPT) // KEPT
-#: Between two cancels, at most.
-PAUSE_S = 0.3
+#: Submitted and neither cancelled nor kept, at any time.
+MOST_WAITING = 20
 
 
 @dataclass
@@ -30,17 +27,17 @@ def cancels(stack: Stack, dice: random.Random, small: Small) -> str:
     """Submits and cancels at once, so that some are cancelled before they were prepared, and some while they run."""
     waiting: list[str] = []
     with stack.client() as client:
-        for number in range(CANCELLED + KEPT):
+        while len(small.cancelled) < CANCELLED:
             script = f"sleep {dice.uniform(0.05, 0.5):.2f}"
             document = {**stack.material.small_request(script), "width": dice.choice((1, 2))}
             id = str(patiently(lambda: client.submit(document)).id)  # noqa: B023
-            (small.kept if number % EVERY == 0 and len(small.kept) < KEPT else waiting).append(id)
-            while len(waiting) > dice.randint(0, 40):
+            kept = len(small.kept) < KEPT and dice.random() < KEPT / CANCELLED
+            (small.kept if kept else waiting).append(id)
+            while len(waiting) > dice.randint(0, MOST_WAITING):
                 _cancel(client, waiting.pop(dice.randrange(len(waiting))), small)
-        while waiting:
-            threading.Event().wait(dice.uniform(0.0, PAUSE_S))
-            _cancel(client, waiting.pop(dice.randrange(len(waiting))), small)
-    return f"{len(small.cancelled)} of {CANCELLED + KEPT}, {len(small.too_late)} had ended"
+        for id in waiting:
+            _cancel(client, id, small)
+    return f"{len(small.cancelled)}; {len(small.too_late)} had ended, {len(small.kept)} were kept"
 
 
 def broker(stack: Stack, dice: random.Random, small: Small) -> str:

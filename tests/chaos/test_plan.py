@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.chaos.cancels import CANCELLED, EVERY, KEPT
 from tests.chaos.faults import DONE_BY
 from tests.chaos.one import BESIDE
 from tests.chaos.plan import COMMITS, FAULTS, FIRST_BAD, QUICK, RESTARTS, planned
@@ -27,7 +26,3 @@ def test_a_seed_always_gives_the_same_run_and_one_that_can_end_well(seed: int, o
 def test_every_fault_comes_in_the_long_form_and_in_the_short_one_and_somebody_does_it() -> None:
     assert {moment.fault for seed in range(len(FAULTS)) for moment in planned(seed).moments} == set(FAULTS)
     assert {fault for group in QUICK for fault in group} == set(FAULTS) == DONE_BY.keys() | BESIDE.keys()
-
-
-def test_two_hundred_are_cancelled_and_the_others_are_kept() -> None:
-    assert len([n for n in range(CANCELLED + KEPT) if n % EVERY == 0][:KEPT]) == KEPT
