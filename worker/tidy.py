@@ -47,25 +47,32 @@ class Tidy(threading.Thread):
             self._within_budget()
             self._broken()
             cgroups.remove_forgotten(GROUPS_S)
-        except (NodeFault, OSError) as error:
+        except OSError as error:
             log.warning("what is kept could not be tidied up now: %s", error)
 
     def _within_budget(self) -> None:
-        """Errors: NodeFault."""
-        items = sorted(self._items(), key=lambda item: item.used_at)
-        sizes = {item.place: (item.used_at, self._size(item)) for item in items}
-        self._sizes, total = sizes, sum(size for _, size in sizes.values())
-        for item in items:
+        """Errors: OSError."""
+        known = ((item, self._size(item)) for item in sorted(self._items(), key=lambda item: item.used_at))
+        sized = [(item, size) for item, size in known if size is not None]
+        self._sizes = {item.place: (item.used_at, size) for item, size in sized}
+        total = sum(size for _, size in sized)
+        for item, size in sized:
             if total <= self._budget or item.used_at > time.time() - self._fresh_s:
                 return
-            if item.remove():
-                size = sizes[item.place][1]
+            if _removed(item):
                 total -= size
                 log.info("%s was removed, unused for %.1f hours: %d bytes", item.place, _hours(item), size)
 
-    def _size(self, item: Item) -> int:
+    def _size(self, item: Item) -> int | None:
+        """None for what cannot be looked at now, as while the engine is away: the rest has its budget all the same."""
         known = self._sizes.get(item.place)
-        return known[1] if known is not None and known[0] == item.used_at else item.size()
+        if known is not None and known[0] == item.used_at:
+            return known[1]
+        try:
+            return item.size()
+        except NodeFault as fault:
+            log.warning("%s cannot be looked at now: %s", item.place, fault)
+            return None
 
     def _items(self) -> Iterator[Item]:
         site = self._site
@@ -81,6 +88,14 @@ class Tidy(threading.Thread):
         for path in Path(self._site.work_dir, "outgoing").glob(f"*{BROKEN}"):
             if path.stat().st_mtime < old:
                 path.unlink()
+
+
+def _removed(item: Item) -> bool:
+    try:
+        return item.remove()
+    except NodeFault as fault:
+        log.warning("%s cannot be removed now: %s", item.place, fault)
+        return False
 
 
 def _hours(item: Item) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,9 +16,11 @@ from tests.waiting import eventually
 from tests.worker.bench import Bench
 from tests.worker.conftest import pipeline
 from tests.worker.registry import pushed, registry
+from tests.worker.test_left import ENGINE
 from worker.contract import Sandbox, Source
 from worker.kept import size_of
 from worker.run import cgroups
+from worker.run.docker.pulled import Pulled
 from worker.run.stop import Stop
 from worker.settings import Settings
 from worker.tidy import BROKEN_S, Tidy
@@ -192,6 +195,25 @@ def test_an_image_that_we_pulled_goes_and_one_that_was_there_stays(docker_image:
         assert gone.returncode != 0
         assert sandbox.stands_on(docker_image, Stop()) == before
         sandbox.close()
+
+
+def test_an_engine_that_went_away_keeps_its_images_and_nothing_else(docker_image: str, tmp_path: Path) -> None:
+    socket = tmp_path / "engine.sock"
+    with subprocess.Popen([sys.executable, "-c", ENGINE, str(socket)]) as engine:
+        eventually(socket.exists)
+        made = pipeline(tmp_path, sandboxes=("docker",), docker_host=f"unix://{socket}")
+        sandbox = made.site.sandboxes["docker"]
+        assert "engine" in sandbox.facts()
+        engine.kill()
+    pulled = Pulled(made.site.work_dir / "pulled")
+    pulled.note("of-no-registry:1")
+    for file in pulled.folder.iterdir():
+        unused(file, 30)
+    cache = filled(made.site.caches.folder / "a", 3)
+    Tidy(made.site, 1, fresh_s=0.0).tidy()
+    assert not cache.exists()
+    assert [item.place for item in sandbox.kept()] == ["image of-no-registry:1"]
+    sandbox.close()
 
 
 @pytest.mark.parametrize(("said", "size"), [("500M", 500 * MIB), ("2G", 2048 * MIB), ("1T", 1024 * 1024 * MIB)])
