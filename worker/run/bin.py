@@ -9,6 +9,9 @@ from pathlib import Path
 
 from worker.run.job import delete
 
+#: What a killed worker ran may write on for a moment, and no folder is removed while something comes into it.
+TRIES, PAUSE_S = 20, 0.5
+
 
 class Bin:
     """A folder beside those that are thrown away. What is left in it when a worker is killed goes at the next start."""
@@ -16,7 +19,7 @@ class Bin:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._waiting: queue.SimpleQueue[tuple[Path, threading.Event]] = queue.SimpleQueue()
-        self._lock = threading.Lock()
+        self._lock, self._pause = threading.Lock(), threading.Event()
         self._thread: threading.Thread | None = None
 
     def throw(self, path: Path) -> None:
@@ -47,7 +50,10 @@ class Bin:
     def _work(self) -> None:
         while True:
             path, removed = self._waiting.get()
-            delete(path)
+            for _ in range(TRIES):
+                delete(path)
+                if not path.exists() or self._pause.wait(PAUSE_S):
+                    break
             removed.set()
 
     def wait(self, seconds: float) -> bool:
