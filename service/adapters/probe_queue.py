@@ -27,7 +27,11 @@ from worker.contract import Queue, Task
 #: An order that no worker took for so long is looked for again.
 SENT_S = 3600
 CANCEL_S = 24 * 3600
+#: A worker that was down for longer sends a result once more.
+DONE_S = 24 * 3600
 ASKED_AT_ONCE = 1000
+#: Of Redis's transport: what stands between a queue's name and a priority.
+PRIORITY = "\x06\x16"
 
 #: Seconds for which workers believe what version the service said it has; each sweep says it again.
 VERSION_S = 600
@@ -89,16 +93,39 @@ class CeleryQueue:
         with _unavailable():
             self._redis.set(contract.cancel_key(kind, id, attempt), "1", ex=CANCEL_S)
 
+    def done(self, attempt: Attempt) -> None:
+        """Lets the worker forget its result. Errors: QueueUnavailable."""
+        with _unavailable():
+            self._redis.set(contract.done_key(*attempt), "1", ex=DONE_S)
+
     def under_way(self, attempts: Collection[Attempt]) -> frozenset[Attempt]:
-        """In one round trip for each thousand of them."""
+        """In one round trip for each thousand of them, and one more for the queues that they were sent to.
+
+        What was sent to a queue that is empty, and has no lease, was lost on its way to a worker.
+        """
         asked, found = list(attempts), set[Attempt]()
+        sent: dict[Attempt, str] = {}
         for start in range(0, len(asked), ASKED_AT_ONCE):
             some = asked[start : start + ASKED_AT_ONCE]
             with _unavailable(), self._redis.pipeline(transaction=False) as pipe:
                 for each in some:
-                    pipe.exists(contract.sent_key(*each), contract.lease_key(*each))
-                found.update(each for each, there in zip(some, pipe.execute(), strict=True) if there)
-        return frozenset(found)
+                    pipe.exists(contract.lease_key(*each))
+                    pipe.get(contract.sent_key(*each))
+                told = pipe.execute()
+            found.update(each for each, leased in zip(some, told[::2], strict=True) if leased)
+            sent.update({each: name.decode() for each, name in zip(some, told[1::2], strict=True) if name})
+        filled = self._filled(set(sent.values()))
+        return frozenset(found | {each for each, name in sent.items() if name in filled})
+
+    def _filled(self, queues: set[str]) -> set[str]:
+        """Those in which something waits, at any priority."""
+        names = [(queue, name) for queue in queues for name in (queue, f"{queue}{PRIORITY}{contract.AHEAD}")]
+        if not names:
+            return set()
+        with _unavailable(), self._redis.pipeline(transaction=False) as pipe:
+            for _, name in names:
+                pipe.llen(name)
+            return {queue for (queue, _), length in zip(names, pipe.execute(), strict=True) if length}
 
     def trouble(self) -> str | None:
         try:
@@ -137,7 +164,7 @@ class CeleryQueue:
         if isinstance(payload, dict):
             payload = {**payload, "trace": self._traceparent()}
         with _unavailable():
-            self._redis.set(sent_key, "1", ex=SENT_S)
+            self._redis.set(sent_key, str(queue), ex=SENT_S)
             self._app.send_task(
                 str(task),
                 args=[payload],

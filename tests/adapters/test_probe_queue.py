@@ -84,6 +84,17 @@ def test_an_order_is_under_way_until_a_worker_took_it_and_while_its_lease_lives(
     assert queue.under_way([("probe", "b1.1", 2)])
 
 
+def test_an_order_that_was_lost_on_its_way_to_a_worker_is_under_way_no_more(broker: Broker) -> None:
+    """Redis gave it to a connection that broke: it is in no queue, and nobody has its lease."""
+    queue, client = CeleryQueue(broker.url), broker.client()
+    for name in ("build", "build\x06\x169"):
+        client.set(contract.sent_key("build", "k1", 1), "build")
+        client.lpush(name, "order")
+        assert queue.under_way([("build", "k1", 1)])
+        client.delete(name)
+        assert not queue.under_way([("build", "k1", 1)])
+
+
 def test_of_many_attempts_those_under_way_are_found_in_one_round_trip_for_each_thousand(broker: Broker) -> None:
     queue, client = CeleryQueue(broker.url), broker.client()
     attempts = [("probe", f"b{number}.1", number % 3) for number in range(2500)]
