@@ -50,7 +50,7 @@ def _arguments() -> argparse.Namespace:
     found = parser.parse_args()
     found.sizes, found.commits = [10, 30, 100, 300, 1000], 100_000
     if found.quick:
-        found.bisections, found.sizes, found.commits = 40, [10, 60], 10_000
+        found.bisections, found.sizes, found.commits = 20, [5, 20], 10_000
     if shutil.which("redis-server") is None:
         parser.error("redis-server is not installed; on Debian: apt-get install redis-server")
     return found

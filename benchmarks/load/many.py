@@ -72,7 +72,7 @@ def _rounds(where: Place, made: Made, sizes: list[int], workers: int, *options: 
         with where.control_workers(workers, *options), where.execution_nodes(made):
             _submit_andwait(where, made, WARM_UP, seed=1000 + number)
             before = where.cpu()
-            rounds = max(1, round(LEAST / size))
+            rounds = max(1, round(min(LEAST, max(sizes)) / size))
             begun, took_s, ids = time.time(), 0.0, []
             for turn in range(rounds):
                 started = time.monotonic()
