@@ -187,13 +187,8 @@ def cancel(tx: Transaction, found: Build, now: datetime) -> None:
     its native code."""
     build = tx.build(found.key, lock=True) or found
     if build.sent_at is not None and build.state is not BuildState.WAITING:
-        _stop(tx, build, now)
+        turns.stop(tx, "build", build.key, build.attempt, now)
     ended(tx, replace(build, state=moved(build.state, BuildState.CANCELLED), finished_at=now), now)
-
-
-def _stop(tx: Transaction, build: Build, now: datetime) -> None:
-    payload: dict[str, object] = {"kind": "build", "id": build.key, "attempt": build.attempt}
-    tx.post(Message("cancel", f"cancel:build:{build.key}:{build.attempt}", payload), now)
 
 
 def drop(tx: Transaction, build: Build, now: datetime) -> None:
@@ -241,7 +236,7 @@ def stand(tx: Transaction, found: Build, now: datetime) -> None:
         return
     anew = placed(build, first_of(*places))
     if anew.held and build.state is BuildState.QUEUED and build.sent_at is not None:
-        _stop(tx, build, now)
+        turns.stop(tx, "build", build.key, build.attempt, now)
         queue(tx, anew, now)
     else:
         tx.save_build(anew)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from service.application import builds
+from service.application import builds, queues, turns
 from service.application.ports import Transaction
-from service.domain.bisection import Bisection, Message, Probe
+from service.domain.bisection import Bisection, Probe
 from service.domain.errors import NotNow
 from service.domain.lifecycle import (
     LIVE_BISECTIONS,
@@ -50,21 +50,15 @@ def probe(tx: Transaction, live: Probe, now: datetime, reason: str) -> Probe:
     ended = replace(spent, state=moved(live.state, ProbeState.CANCELLED), finished_at=now, reason=reason)
     tx.save_probe(ended)
     if live.sent_at is not None and live.state in (ProbeState.QUEUED, ProbeState.RUNNING):
-        stop(tx, "probe", live.id, live.attempt, now)
+        turns.stop(tx, "probe", live.id, live.attempt, now)
     if live.state is ProbeState.BUILDING and live.build_key is not None:
         builds.release(tx, live.build_key, now)
     return ended
 
 
-def stop(tx: Transaction, kind: str, id: str, attempt: int, now: datetime) -> None:
-    """Whatever still works on this attempt is to end."""
-    payload: dict[str, object] = {"kind": kind, "id": id, "attempt": attempt}
-    tx.post(Message("cancel", f"cancel:{kind}:{id}:{attempt}", payload), now)
-
-
 def charged(tx: Transaction, probe: Probe, until: datetime) -> Probe:
     """With the time that its cards were held by an attempt of which nothing will be heard that counts."""
-    if probe.state is not ProbeState.RUNNING or probe.started_at is None or probe.queue == "cpu":
+    if probe.state is not ProbeState.RUNNING or probe.started_at is None or probe.queue == queues.CPU:
         return probe
     cards = tx.bisection(probe.bisection_id).request.recipe.resources.gpus
     seconds = max((until - probe.started_at).total_seconds(), 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from service.application import builds, turns
+from service.application import builds, queues, turns
 from service.application.cases import Wanted
 from service.application.judge_builds import judge_build, judge_build_failure, judge_fault
 from service.application.keys import Keys
@@ -98,5 +98,5 @@ def queue_probe(tx: Transaction, probe: Probe, now: datetime, delay_s: float = 0
 def _queue(tx: Transaction, probe: Probe) -> str:
     """Its bisection is read only where it is needed: this happens for each probe."""
     if probe.target is not None:
-        return turns.queue_of_node(probe.target)
-    return probe.queue if turns.node_of(probe.queue) is None else turns.queue_of(tx.bisection(probe.bisection_id))
+        return queues.of_node(probe.target)
+    return probe.queue if queues.node_of(probe.queue) is None else turns.queue_of(tx.bisection(probe.bisection_id))

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from service.application import wording
+from service.application import queues, wording
 from service.application.ports import Transaction
 from service.domain.bisection import Bisection, Message, Node, Probe
 from service.domain.errors import NotFound
@@ -188,4 +188,4 @@ def bring_back(tx: Transaction, name: str, now: datetime) -> Node:
 def stranded(tx: Transaction, now: datetime) -> tuple[Probe, ...]:
     """Probes that are queued for one node that takes none now."""
     there = {node.name for node in running(tx.nodes(), now)}
-    return tuple(probe for probe in tx.queued_for_nodes() if probe.queue.partition(".")[2] not in there)
+    return tuple(probe for probe in tx.queued_for_nodes() if queues.node_of(probe.queue) not in there)

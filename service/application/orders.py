@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC
 
-from service.application import turns
+from service.application import queues
 from service.application.keys import fixups_of
 from service.application.ordered import (
     BaseOrder,
@@ -17,9 +17,7 @@ from service.application.ordered import (
     SourceOrder,
     SurveyOrder,
 )
-from service.application.ports import (
-    History,
-)
+from service.application.ports import History
 from service.domain.bisection import Bisection, Build, FailureIn, Probe, Request
 from service.domain.recipe import NO_NETWORK, Recipe, SandboxKind
 
@@ -80,7 +78,7 @@ class Composer:
             secrets=request.recipe.secrets,
             model_cache=request.recipe.model_cache,
             project=_project(request.recipe),
-            target=probe.target or turns.node_of(probe.queue),
+            target=probe.target or queues.node_of(probe.queue),
         )
 
     def _source(self, sha: str) -> SourceOrder:

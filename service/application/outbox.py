@@ -10,7 +10,7 @@ from typing import Any
 from service.application.measure import cards_of
 from service.application.orders import Composer
 from service.application.ports import Ports, Transaction
-from service.application.waiting import BUILD
+from service.application.queues import BUILD
 from service.domain.bisection import Build, Message, Probe
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from service.application import builds, turns
-from service.application.cancel import stop
 from service.application.dispatch import queue_probe
 from service.application.ports import Transaction
 from service.domain.bisection import Bisection, Build, Probe
@@ -75,7 +74,7 @@ def _stand_probe(tx: Transaction, bisection: Bisection, probe: Probe, build: Bui
     held = bisection.paused_at is not None
     placed = replace(probe, turn=turns.turn_of(bisection), held=held)
     if held and probe.state is ProbeState.QUEUED and probe.sent_at is not None:
-        stop(tx, "probe", probe.id, probe.attempt, now)
+        turns.stop(tx, "probe", probe.id, probe.attempt, now)
         queue_probe(tx, placed, now)
         return 1
     if placed != probe and probe.state in LIVE_PROBES:

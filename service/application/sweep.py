@@ -6,17 +6,20 @@ A missing lease must stay missing for SILENCE_S before it counts, so that a brok
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 
-from service.application import budgets, builds, nodes, survey, wording
+from service.application import budgets, builds, nodes, survey, turns, wording
 from service.application.advance import ADVANCING
-from service.application.cancel import charged, stop
+from service.application.cancel import charged
 from service.application.dispatch import queue_probe
 from service.application.ports import ProbeQueue, Transaction
+from service.application.queues import BUILD
 from service.application.record import probe_started, release, retry_build, retry_probe
-from service.application.waiting import BUILD, Limited
+from service.application.waiting import Limited
 from service.domain.bisection import Bisection, Build, Message, Probe
+from service.domain.errors import NotFound
 from service.domain.evidence import Fault
 from service.domain.lifecycle import LIVE_BUILDS, BisectionState, BuildState, ProbeState, moved
 from service.domain.spending import spent
@@ -117,7 +120,7 @@ def _put_back_probe(tx: Transaction, probe: Probe, now: datetime) -> None:
     It is another attempt in both cases: a worker may have taken this one and died before it could say so, and no other
     takes it then. Should that one be back after all, its run is not wanted any more.
     """
-    stop(tx, "probe", probe.id, probe.attempt, now)
+    turns.stop(tx, "probe", probe.id, probe.attempt, now)
     if probe.state is ProbeState.QUEUED:
         queue_probe(tx, probe, now)
     else:
@@ -151,7 +154,7 @@ def _build(tx: Transaction, ticket: Ticket, gone: bool, now: datetime) -> set[st
         return set(retry_build(tx, build, _LOST, now))
     if _too_long(silent, now):
         # As with probes: whoever took it may be dead.
-        stop(tx, "build", build.key, build.attempt, now)
+        turns.stop(tx, "build", build.key, build.attempt, now)
         builds.queue(tx, build, now)
     elif silent != build.silent_since:
         tx.save_build(replace(build, silent_since=silent))
@@ -200,15 +203,18 @@ def running_on(tx: Transaction, node: str) -> tuple[Ticket, ...]:
 
 
 def booted(tx: Transaction, node: str, adopted: frozenset[tuple[str, str, int]], now: datetime) -> tuple[Ticket, ...]:
-    """What the node's last life left and its new one does not go on with. `adopted`: kind, id and attempt."""
+    """What the node's last life left and its new one does not go on with. `adopted`: kind, id and attempt, also of what
+    has ended and only waits to be recorded."""
     for kind, id, attempt in sorted(adopted):
         if kind == "probe":
-            # That it had begun may not have been told before the worker died.
-            probe_started(tx, id, attempt, node, now)
+            # That it had begun may not have been told before the worker died. Of what it has a result, perhaps since
+            # long, the probe may not even be there.
+            with suppress(NotFound):
+                probe_started(tx, id, attempt, node, now)
     running = {(found.kind, found.id, found.attempt): found for found in running_on(tx, node)}
     for kind, id, attempt in sorted(adopted - running.keys()):
         # Given up while the node was away: its run is not wanted any more.
-        stop(tx, kind, id, attempt, now)
+        turns.stop(tx, kind, id, attempt, now)
     return tuple(running[key] for key in sorted(running.keys() - adopted))
 
 

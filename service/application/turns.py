@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from service.application import nodes
+from service.application import nodes, queues
 from service.application.ports import Transaction
-from service.application.waiting import BUILD, Chosen, Line
+from service.application.waiting import Chosen, Line
 from service.domain.bisection import Bisection, Message, Node
 from service.domain.budget import Priority
 
@@ -23,9 +23,6 @@ _AHEAD = len(_RANK)
 UNKNOWN_SLOTS = 64
 #: Beyond the slots, so that none waits for the control plane: a share of them, and at least so many.
 RESERVE, LEAST_RESERVE = 4, 2
-#: Of what only nodes with certain labels or models may take; which one is decided when it is sent.
-PICKY = "with "
-_NODE = "node."
 #: The first ones of a line, so many at most.
 FirstIn = Callable[[str, int], Sequence[Chosen]]
 
@@ -46,18 +43,9 @@ def submitter_of(turn: str) -> str:
 def queue_of(bisection: Bisection) -> str:
     """Where its probes wait that any fitting node may take."""
     resources, wanted = bisection.request.recipe.resources, bisection.setup.gpu_class
-    queue = f"gpu.{wanted}" if wanted is not None else "cpu"
+    queue = queues.of_gpus(wanted) if wanted is not None else queues.CPU
     needs = sorted((*resources.labels, *resources.models))
-    return f"{PICKY}{', '.join(needs)} on {queue}" if needs else queue
-
-
-def queue_of_node(name: str) -> str:
-    return f"{_NODE}{name}"
-
-
-def node_of(queue: str) -> str | None:
-    """The one node that serves the queue; None when others may."""
-    return queue.removeprefix(_NODE) if queue.startswith(_NODE) else None
+    return f"{queues.PICKY}{', '.join(needs)} on {queue}" if needs else queue
 
 
 def seats(slots: int | None) -> int:
@@ -72,7 +60,7 @@ def release(tx: Transaction, queue: str, now: datetime) -> int:
     if not lines:
         return 0
     first_in: FirstIn = lambda turn, most: tx.first_in(queue, turn, now, most)  # noqa: E731
-    if queue.startswith(PICKY):
+    if queue.startswith(queues.PICKY):
         return _release_picky(tx, queue, lines, first_in, now)
     tx.lock_queue(queue)
     out = tx.out(queue)
@@ -88,7 +76,7 @@ def _release_picky(tx: Transaction, queue: str, lines: Sequence[Line], first_in:
     out: Counter[str] = Counter()
     room = {}
     for node in fit:
-        own = queue_of_node(node.name)
+        own = queues.of_node(node.name)
         tx.lock_queue(own)
         there = tx.out(own)
         out.update(there)
@@ -115,9 +103,15 @@ def _send(tx: Transaction, queue: str, to: str, chosen: Collection[Chosen], now:
     if not chosen:
         return
     tx.send(queue, [one.id for one in chosen], now, to)
-    kind = "build" if queue == BUILD else "probe"
+    kind = "build" if queue == queues.BUILD else "probe"
     for one in chosen:
         tx.post(Message(kind, f"{kind}:{one.id}:{one.attempt}", {"id": one.id, "attempt": one.attempt}), now)
+
+
+def stop(tx: Transaction, kind: str, id: str, attempt: int, now: datetime) -> None:
+    """Whatever still works on this attempt is to end."""
+    payload: dict[str, object] = {"kind": kind, "id": id, "attempt": attempt}
+    tx.post(Message("cancel", f"cancel:{kind}:{id}:{attempt}", payload), now)
 
 
 def choose(lines: Sequence[Line], out: Mapping[str, int], room: int, first_in: FirstIn) -> Iterator[Chosen]:

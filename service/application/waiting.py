@@ -11,9 +11,6 @@ from typing import Protocol
 from service.domain.bisection import Probe
 from service.domain.lifecycle import BisectionState
 
-#: The queue of builds; every other one is of probes.
-BUILD = "build"
-
 
 @dataclass(frozen=True)
 class Line:

@@ -193,11 +193,11 @@ class Probe:
 
     `silent_since`: when a sweep first found the lease of a running attempt missing. `target`: the one node that shall
     try it, since others failed. `own_day`: with dependencies as of its own commit, since those of the bisection did not
-    fit. `queue`: of the nodes that can serve it: "cpu", "gpu.<class>" or "node.<name>"; see application/turns.py, which
-    makes `turn` too. `asked_at`: when its bisection was begun. `held`: that one is paused. `due_at`: not sent before;
-    `sent_at`: when this attempt was, None while it waits for its turn. `gpu_leased_s`, `gpu_used_s`: cards times
-    seconds that all its attempts held, and in which their runs were under way. `log_removed_at`: when retention took
-    its log.
+    fit. `queue`: of the nodes that can serve it, as application/queues.py names it. `turn`: its place in line, as
+    application/turns.py makes it. `asked_at`: when its bisection was begun. `held`: that one is paused. `due_at`: not
+    sent before; `sent_at`: when this attempt was, None while it waits for its turn. `gpu_leased_s`, `gpu_used_s`: cards
+    times seconds that all its attempts held, and in which their runs were under way. `log_removed_at`: when retention
+    took its log.
     """
 
     id: str

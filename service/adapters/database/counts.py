@@ -23,6 +23,7 @@ from sqlalchemy import (
 )
 
 from service.adapters.database.rows import BUILDS, PROBES
+from service.application.queues import NODE, PICKY
 from service.domain.figures import RUNS_S, WAITS_S
 from service.domain.lifecycle import LIVE_BUILDS, LIVE_PROBES, BuildState, ProbeState
 
@@ -120,7 +121,7 @@ def _verdict() -> ColumnElement[Any]:
 def queue() -> ColumnElement[Any]:
     """Those of single nodes as one, and those for nodes with certain labels or models as well."""
     queue = PROBES.c.queue
-    return case((queue.like("node.%"), "node"), (queue.like("with %"), "labelled"), else_=queue)
+    return case((queue.startswith(NODE), "node"), (queue.startswith(PICKY), "labelled"), else_=queue)
 
 
 def _due() -> ColumnElement[Any]:

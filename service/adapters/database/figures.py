@@ -22,6 +22,7 @@ from service.adapters.database.rows import (
     from_row,
     to_row,
 )
+from service.application.queues import BUILD
 from service.domain.bisection import Node
 from service.domain.figures import Beat, Figures, Standing, Tally
 from service.domain.lifecycle import LIVE_BISECTIONS, BisectionState, BuildState, ProbeState
@@ -113,7 +114,7 @@ class SqlFigures:
 
     def _standings(self) -> tuple[Standing, ...]:
         probes = _standing(PROBES, "probe", queue(), ProbeState.QUEUED, ProbeState.RUNNING)
-        builds = _standing(BUILDS, "build", literal("build"), BuildState.QUEUED, BuildState.RUNNING)
+        builds = _standing(BUILDS, "build", literal(BUILD), BuildState.QUEUED, BuildState.RUNNING)
         return tuple(Standing(*row) for query in (probes, builds) for row in self._connection.execute(query))
 
     def _bisections(self) -> dict[BisectionState, int]:

@@ -20,7 +20,7 @@ from service.adapters.database.pending import Writer
 from service.adapters.database.rows import BISECTIONS, BUILDS, EVENTS, NODES, OUTBOX, PROBES, changes, from_row, to_row
 from service.adapters.database.turns import Turns
 from service.application.ports import Kept, Stock, StoreBusy
-from service.application.waiting import BUILD
+from service.application.queues import BUILD
 from service.domain.bisection import Bisection, Build, Event, Message, Node, Origin, Probe
 from service.domain.errors import NotFound
 from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_BUILDS, BisectionState, BuildState, ProbeState

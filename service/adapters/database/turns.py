@@ -32,7 +32,8 @@ from sqlalchemy import (
 from service.adapters.database.rows import BISECTIONS, BUILDS, NODES, PROBES, from_row
 from service.adapters.database.tables import OUT, WAITING
 from service.adapters.database.types import PlainText, UtcDateTime, to_json
-from service.application.waiting import BUILD, AtWork, Chosen, Coming, Limited, Line
+from service.application.queues import BUILD, NODE
+from service.application.waiting import AtWork, Chosen, Coming, Limited, Line
 from service.application.waiting import Out as Attempt
 from service.domain.bisection import Probe
 from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_BUILDS, LIVE_PROBES, BisectionState, BuildState, ProbeState
@@ -123,7 +124,7 @@ class Turns:
         return tuple(found)
 
     def busy(self) -> Mapping[str, int]:
-        sent_to = case((PROBES.c.queue.startswith("node."), func.substr(PROBES.c.queue, len("node.") + 1)))
+        sent_to = case((PROBES.c.queue.startswith(NODE), func.substr(PROBES.c.queue, len(NODE) + 1)))
         query = select(func.coalesce(PROBES.c.node, sent_to).label("node"), func.count().label("many"))
         query = query.where(text(OUT)).group_by(literal_column("1"))
         return {row.node: row.many for row in self._connection.execute(query) if row.node is not None}
@@ -154,7 +155,7 @@ class Turns:
         return tuple(Chosen(**row) for row in self._connection.execute(query).mappings())
 
     def queued_for_nodes(self) -> tuple[Probe, ...]:
-        here = (PROBES.c.state == ProbeState.QUEUED, PROBES.c.queue.startswith("node."))
+        here = (PROBES.c.state == ProbeState.QUEUED, PROBES.c.queue.startswith(NODE))
         return tuple(from_row(Probe, row) for row in self._connection.execute(select(PROBES).where(*here)).mappings())
 
     def idle(self, states: Collection[BisectionState]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from math import inf
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from service.application.nodes import alive
+from service.application.queues import BUILD, CPU
 from service.domain.bisection import Node, Origin
 from service.domain.evidence import Verdict
 from service.domain.figures import RUNS_S, WAITS_S, Figures, Tally
@@ -114,7 +115,7 @@ def _age(name: str, text: str, figures: Figures, since: datetime) -> Metric:
 
 
 def _orders(figures: Figures) -> Metric:
-    queues = {("probe", "cpu"), ("build", "build")} | {(found.kind, found.queue) for found in figures.standings}
+    queues = {("probe", CPU), ("build", BUILD)} | {(found.kind, found.queue) for found in figures.standings}
     shown = sorted(queues)[:MOST]
     counts: dict[tuple[str, ...], int] = {(*queue, state): 0 for queue in shown for state in _ORDERS}
     counts |= {(s.kind, s.queue, s.state): s.count for s in figures.standings if (s.kind, s.queue, s.state) in counts}
