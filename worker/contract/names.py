@@ -72,6 +72,12 @@ def taken_key(kind: str, id: str, attempt: int) -> str:
     return f"firstbad:taken:{kind}:{id}:{attempt}"
 
 
+def done_key(kind: str, id: str, attempt: int) -> str:
+    """Redis key, set by the service once it has dealt with the result of that attempt, also where it does not count:
+    a worker keeps a result, and sends it again, until it sees this."""
+    return f"firstbad:done:{kind}:{id}:{attempt}"
+
+
 def out_key(node: str) -> str:
     """Redis key, set by the service while a node is taken out: it takes no probe then."""
     return f"firstbad:out:{node}"
