@@ -78,7 +78,7 @@ def report(
     commits: Mapping[str, Commit],
     builds: Sequence[Build] = (),
     waits: Sequence[str] = (),
-    spent: Spent | None = None,
+    spent: Spent = Spent(),
 ) -> Report:
     """`waits`: what it waits for that is not its own work, a sentence each."""
     answer = tuple(commits[sha] for sha in bisection.answer.shas) if bisection.answer else ()
@@ -101,7 +101,7 @@ def report(
         ),
         wheels=wheels_of(bisection, builds),
         drift=drift,
-        spent=spent or Spent(),
+        spent=spent,
         waiting=sum(probe.state is ProbeState.QUEUED and probe.sent_at is None for probe in probes),
     )
 

@@ -10,6 +10,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
+from itertools import islice
 
 from service.application import builds, evict
 from service.application.aging import Owner
@@ -37,7 +38,8 @@ class Retention(Work):
             kept = tx.kept()
         gone = evict.aged(kept, now, policy.keep_wheels_s)
         if policy.store_bytes is not None:
-            gone += evict.surplus([wheel for wheel in kept if wheel not in gone], policy.store_bytes)
+            old = frozenset(gone)
+            gone += evict.surplus((wheel for wheel in kept if wheel not in old), policy.store_bytes)
         for wheel in gone:
             with self._work() as tx:
                 evict.evict(tx, wheel, now)
@@ -146,11 +148,6 @@ def _owner_ids(files: Iterable[Stored]) -> set[str]:
 
 
 def _batches(files: Iterable[Stored]) -> Iterator[tuple[Stored, ...]]:
-    batch: list[Stored] = []
-    for file in files:
-        batch.append(file)
-        if len(batch) == BATCH:
-            yield tuple(batch)
-            batch = []
-    if batch:
-        yield tuple(batch)
+    left = iter(files)
+    while batch := tuple(islice(left, BATCH)):
+        yield batch

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from service.adapters.database.repository import Database
     from service.application.ports import Stored
 
-app = typer.Typer(no_args_is_help=True, help="Look after the artifact store, where wheels and logs are kept.")
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.callback()

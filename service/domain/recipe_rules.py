@@ -39,7 +39,7 @@ _NETWORK = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 _SECRET = re.compile(r"(?!AKIA)[A-Z][A-Z0-9_]{0,199}")
 _CPUS = re.compile(r"[0-9]{1,4}(?:-[0-9]{1,4})?")
 #: What an operator may call a node by: a comma would end it in FIRSTBAD_LABELS.
-_LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.:=/+-]{0,61}[A-Za-z0-9_.:=/+-])?")
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:=/+-]{0,62}")
 _MODEL_PART = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,95}"
 _MODEL = re.compile(rf"(?:{_MODEL_PART}/)?{_MODEL_PART}")
 _DIFF = re.compile(r"^(?:diff --git |--- )", re.MULTILINE)

@@ -237,7 +237,7 @@ class TallyRow(Base):
 
 
 class CountedRow(Base):
-    """One row, "all": what ended up to then is in the tallies."""
+    """By name, what is done again and again, and up to when it was. "all": what ended by then is in the tallies."""
 
     __tablename__ = "counted"
 

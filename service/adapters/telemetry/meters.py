@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from time import perf_counter
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, start_http_server
@@ -49,31 +49,16 @@ class Meters:
             registry=self.registry,
         )
 
-    @contextmanager
-    def step(self, name: str, topic: str | None = None) -> Iterator[None]:
-        began, result = perf_counter(), FAILED
-        try:
-            yield
-            result = OK
-        except BaseException as error:
-            result = result_of(error)
-            raise
-        finally:
-            self._steps.labels(name, result).observe(perf_counter() - began)
+    def step(self, name: str, topic: str | None = None) -> AbstractContextManager[None]:
+        def over(result: str, seconds: float) -> None:
+            self._steps.labels(name, result).observe(seconds)
             if topic is not None:
                 self._sends.labels(topic, result).inc()
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        began, result = perf_counter(), FAILED
-        try:
-            yield
-            result = OK
-        except BaseException as error:
-            result = result_of(error)
-            raise
-        finally:
-            self._transactions.labels(result).observe(perf_counter() - began)
+        return _timed(over)
+
+    def transaction(self) -> AbstractContextManager[None]:
+        return _timed(lambda result, seconds: self._transactions.labels(result).observe(seconds))
 
     def serve(self, host: str, port: int) -> None:
         """Tells them to who asks there, in a thread of its own. Errors: OSError, which names the setting."""
@@ -84,6 +69,19 @@ class Meters:
 
     def handled(self, task: str, result: str) -> None:
         self._messages.labels(task, result).inc()
+
+
+@contextmanager
+def _timed(over: Callable[[str, float], None]) -> Iterator[None]:
+    """`over` is told the result, and how many seconds it took."""
+    began, result = perf_counter(), OK
+    try:
+        yield
+    except BaseException as error:
+        result = result_of(error)
+        raise
+    finally:
+        over(result, perf_counter() - began)
 
 
 def result_of(error: BaseException) -> str:
