@@ -34,8 +34,12 @@ def spent(found: Bisection, probes: Iterable[Probe], now: datetime) -> Spent:
 
 def wall_s(found: Bisection, now: datetime) -> float:
     """Seconds since it was submitted, or until it ended, without those in which it was paused."""
-    end = found.ended_at or now
-    return max(_seconds(found.created_at, end) - found.paused_s - _seconds(found.paused_at, end), 0.0)
+    return lasted_s(found.created_at, found.ended_at or now, found.paused_at, found.paused_s)
+
+
+def lasted_s(begin: datetime, end: datetime, paused_at: datetime | None, paused_s: float) -> float:
+    """`paused_at`: since when it is; `paused_s`: seconds of the pauses before."""
+    return max(_seconds(begin, end) - paused_s - _seconds(paused_at, end), 0.0)
 
 
 def _seconds(start: datetime | None, end: datetime) -> float:

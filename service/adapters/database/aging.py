@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, and_, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, Table, and_, exists, func, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from service.adapters.database.pending import Writer
 from service.adapters.database.rows import BISECTIONS, BUILDS, COUNTED, PROBES
 from service.application.aging import Owner
 from service.domain.evidence import Fault, Outcome
@@ -21,7 +22,7 @@ _LOG, _CONTROL = ("log", "path"), ("control", "log", "path")
 class SqlAging:
     """A part of the transaction."""
 
-    _connection: Connection
+    _connection: Writer
 
     def claim(self, what: str, every_s: float, now: datetime) -> bool:
         kind = sqlite.insert if self._connection.dialect.name == "sqlite" else postgresql.insert

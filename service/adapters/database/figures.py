@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Select, case, delete, func, literal, select, update
+from sqlalchemy import Select, case, delete, func, literal, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from service.adapters.database.counts import Counts, queue
+from service.adapters.database.pending import Writer
 from service.adapters.database.rows import (
     BEATS,
     BISECTIONS,
@@ -42,8 +43,7 @@ _ALL = "all"
 class SqlFigures:
     """A part of the transaction."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    _connection: Writer
 
     def figures(self, now: datetime) -> Figures:
         since = self._since()

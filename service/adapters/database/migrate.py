@@ -19,6 +19,7 @@ from sqlalchemy.exc import OperationalError
 
 from service.adapters.database.engine import create_engine, parse_url, shown
 from service.adapters.database.rows import BEATS
+from service.application.health import SILENT_S
 
 #: Installed beside the package `service`.
 MIGRATIONS = Path(__file__).resolve().parents[3] / "migrations"
@@ -28,8 +29,6 @@ _LOCK = 0x66697273
 #: Whoever upgrades at the same time is waited for.
 BUSY_TIMEOUT_S = 120.0
 BASE = "base"
-#: A control worker says every few seconds that it is there.
-BEAT = timedelta(seconds=30)
 #: Alembic hands its context to env.py through module globals.
 _one_at_a_time = threading.Lock()
 
@@ -125,7 +124,7 @@ def control_workers(url: str, now: datetime) -> tuple[str, ...]:
     with _reached(url), _engine(url) as engine, engine.connect() as connection:
         if not inspect(connection).has_table(BEATS.name):
             return ()
-        alive = select(BEATS.c.name).where(BEATS.c.at > now - BEAT).order_by(BEATS.c.name)
+        alive = select(BEATS.c.name).where(BEATS.c.at > now - timedelta(seconds=SILENT_S)).order_by(BEATS.c.name)
         return tuple(connection.scalars(alive))
 
 

@@ -46,7 +46,9 @@ class Writer:
     def dialect(self) -> Dialect:
         return self.connection.dialect
 
-    def execute(self, statement: Executable, values: Mapping[str, object] | None = None) -> CursorResult[Any]:
+    def execute(
+        self, statement: Executable, values: Mapping[str, object] | None = None
+    ) -> CursorResult[*tuple[Any, ...]]:
         self.flush()
         return self.connection.execute(statement, values)
 

@@ -42,8 +42,7 @@ class SqlTransaction(SqlAging, SqlFigures, Turns):
     """
 
     def __init__(self, connection: Connection) -> None:
-        self._writer = Writer(connection)
-        super().__init__(cast(Connection, self._writer))
+        self._connection = Writer(connection)
         self._read: dict[tuple[type, str], Any] = {}
         #: What nobody else can change until this transaction ends: what it has read is what is there.
         self._held: set[tuple[type, str]] = set()
@@ -119,7 +118,7 @@ class SqlTransaction(SqlAging, SqlFigures, Turns):
         if read is None:
             self._replace(BUILDS, "key", build)
         elif values := changes(read, build):
-            self._writer.change(BUILDS, build.key, values)
+            self._connection.change(BUILDS, build.key, values)
         self._remember_builds((build,))
 
     def builds_in(self, states: Collection[BuildState]) -> tuple[Build, ...]:
@@ -169,7 +168,7 @@ class SqlTransaction(SqlAging, SqlFigures, Turns):
         return builds
 
     def add_event(self, bisection_id: str, at: datetime, kind: str, data: dict[str, object]) -> None:
-        self._writer.tell({"bisection_id": bisection_id, "at": at, "kind": kind, "data": data})
+        self._connection.tell({"bisection_id": bisection_id, "at": at, "kind": kind, "data": data})
 
     def events(self, bisection_id: str, *, after: int = 0, limit: int = 1000) -> tuple[Event, ...]:
         query = (
@@ -181,7 +180,7 @@ class SqlTransaction(SqlAging, SqlFigures, Turns):
         return tuple(from_row(Event, row) for row in self._rows(query))
 
     def post(self, message: Message, at: datetime) -> None:
-        self._writer.post(to_row(message) | {"posted_at": at})
+        self._connection.post(to_row(message) | {"posted_at": at})
 
     def undelivered(
         self, *, due: datetime | None = None, limit: int = 100, removals: bool = False
@@ -194,7 +193,7 @@ class SqlTransaction(SqlAging, SqlFigures, Turns):
         return tuple(from_row(Message, row) for row in self._rows(query))
 
     def delivered(self, key: str, at: datetime) -> None:
-        self._writer.deliver(key, at)
+        self._connection.deliver(key, at)
 
     def save_node(self, node: Node) -> None:
         self._replace(NODES, "name", node)
@@ -239,7 +238,7 @@ class SqlTransaction(SqlAging, SqlFigures, Turns):
         return things
 
     def _add(self, table: Table, thing: T) -> None:
-        self._writer.add(table, thing.id, to_row(thing))
+        self._connection.add(table, thing.id, to_row(thing))
         self._remember((thing,))
         self._held.add((type(thing), thing.id))
 
@@ -248,14 +247,14 @@ class SqlTransaction(SqlAging, SqlFigures, Turns):
         read = self._read.get((type(thing), thing.id))
         if read is not None:
             if values := changes(read, thing):
-                self._writer.change(table, thing.id, values)
+                self._connection.change(table, thing.id, values)
         elif not self._connection.execute(update(table).where(table.c.id == thing.id).values(to_row(thing))).rowcount:
             raise _missing(type(thing), thing.id)
         self._remember((thing,))
 
     def flush(self) -> None:
         """Writes what is held back."""
-        self._writer.flush()
+        self._connection.flush()
 
     def _replace(self, table: Table, key: str, thing: Any) -> None:
         added = self._insert(table).values(to_row(thing))

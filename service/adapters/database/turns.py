@@ -13,7 +13,6 @@ from typing import Any
 from sqlalchemy import (
     JSON,
     ColumnElement,
-    Connection,
     RowMapping,
     Table,
     Text,
@@ -29,6 +28,7 @@ from sqlalchemy import (
     update,
 )
 
+from service.adapters.database.pending import Writer
 from service.adapters.database.rows import BISECTIONS, BUILDS, NODES, PROBES, from_row
 from service.adapters.database.tables import OUT, WAITING
 from service.adapters.database.types import PlainText, UtcDateTime, to_json
@@ -37,6 +37,7 @@ from service.application.waiting import AtWork, Chosen, Coming, Limited, Line
 from service.application.waiting import Out as Attempt
 from service.domain.bisection import Probe
 from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_BUILDS, LIVE_PROBES, BisectionState, BuildState, ProbeState
+from service.domain.spending import lasted_s
 
 _DUE = "(due_at IS NULL OR due_at <= :due)"
 #: From one value of an index to the next: neither database skips by itself.
@@ -75,7 +76,7 @@ _PROBE_LINES, _BUILD_LINES = _lines("probes", "queue = :queue AND "), _lines("bu
 
 
 class Turns:
-    _connection: Connection
+    _connection: Writer
 
     def waiting_queues(self) -> tuple[str, ...]:
         return tuple(row.queue for row in self._connection.execute(text(_QUEUES)))
@@ -220,5 +221,4 @@ def _holds(column: ColumnElement[Any], part: str) -> ColumnElement[bool]:
 def _left(row: RowMapping, now: datetime) -> float | None:
     if row["wall_s"] is None:
         return None
-    past_s: float = ((row["paused_at"] or now) - row["created_at"]).total_seconds()
-    return float(row["wall_s"] - (past_s - row["paused_s"]))
+    return float(row["wall_s"]) - lasted_s(row["created_at"], now, row["paused_at"], row["paused_s"])
