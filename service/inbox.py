@@ -13,7 +13,7 @@ from typing import Any
 import redis
 from celery import Celery, signals
 from kombu.exceptions import OperationalError
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from service.adapters.probe_queue import CeleryQueue
 from service.adapters.telemetry.handling import PUT_BACK, Handling, beating, name_of_this
@@ -24,7 +24,7 @@ from service.application.ports import QueueUnavailable, StoreBusy
 from service.domain.bisection import Gpu, Node
 from service.domain.errors import NotFound
 from service.domain.results import BuildReport, ProbeReport, SurveyReport
-from service.strangers import Stranger, stranger
+from service.strangers import Stranger, about_what, stranger
 from worker import contract
 from worker.contract import Queue, Task
 
@@ -39,6 +39,8 @@ FIRST_PAUSE_S = 0.1
 LAST_PAUSE_S = 10.0
 #: What comes back by itself.
 AWAY = (StoreBusy, QueueUnavailable, redis.RedisError)
+#: Kind and name of what a result is of.
+RESULTS = {Task.PROBED: ("probe", "probe"), Task.BUILT: ("build", "key"), Task.SURVEYED: ("survey", "bisection")}
 _PROBE_REPORT = TypeAdapter(ProbeReport)
 _BUILD_REPORT = TypeAdapter(BuildReport)
 _SURVEY_REPORT = TypeAdapter(SurveyReport)
@@ -118,12 +120,21 @@ def _register(app: Celery, flow: Flow, queue: CeleryQueue, patience: Patience, h
     app.task(prepare, name=str(Task.PREPARE), shared=False, on_failure=prepare_failed)
     app.task(sweep, name=SWEEP, shared=False)
     for task, handle in HANDLES.items():
-        app.task(_handler(app, task, partial(handle, flow), patience, handling), name=str(task), shared=False)
+        receive = _handler(app, task, partial(handle, flow), partial(_done, queue, task), patience, handling)
+        app.task(receive, name=str(task), shared=False)
 
 
 def _handler(
-    app: Celery, task: Task, handle: Callable[[Any], None], patience: Patience, handling: Handling
+    app: Celery,
+    task: Task,
+    handle: Callable[[Any], None],
+    done: Callable[[Any], None],
+    patience: Patience,
+    handling: Handling,
 ) -> Callable[[dict[str, Any]], None]:
+    """A result is acknowledged to its worker by `done`, which sends it again when this process dies before that. What
+    breaks here is not: it may be mended, and the worker gives up some time. What cannot be read is: it stays so."""
+
     def receive(payload: Any) -> None:
         with handling.message(task.name.lower(), about(payload)) as say:
             try:
@@ -132,8 +143,25 @@ def _handler(
                 say(PUT_BACK)
                 log.warning("a report goes back into the queue: %s", task)
                 app.send_task(str(task), args=[payload], queue=str(Queue.CONTROL), retry=False, ignore_result=True)
+                return
+            except ValidationError:
+                done(payload)
+                raise
+            done(payload)
 
     return receive
+
+
+def _done(queue: CeleryQueue, task: Task, payload: Any) -> None:
+    """Where a broker that is away is not told, the result comes again, and is known then."""
+    kind, name = RESULTS.get(task, ("", ""))
+    named = about_what(payload, name)
+    if named is None:
+        return
+    try:
+        queue.done((kind, *named))
+    except QueueUnavailable as error:
+        log.warning("that %s %s.%s is recorded was not told: %s", kind, *named, error)
 
 
 def about(payload: Any) -> dict[str, str]:

@@ -38,9 +38,8 @@ class Stranger:
         return f"speaks version {_shown(self.version)}, this service {self.ours}: {self._advice('it')}"
 
     def about(self, name: str) -> tuple[str, int] | None:
-        """The id and the attempt, by the name that the id has; None where one of them is missing or odd."""
-        id, attempt = _text(self.payload.get(name)), _number(self.payload.get("attempt"))
-        return (id, attempt) if id is not None and attempt is not None else None
+        """The id and the attempt, as `about_what` finds them."""
+        return about_what(self.payload, name)
 
     def fault(self) -> Fault:
         where = f"the worker on {self.node}" if self.node else "a worker that does not say where it is"
@@ -51,6 +50,14 @@ class Stranger:
         if not _is_number(self.version):
             return f"install the same version for this service and {worker}"
         return f"upgrade {worker if int(str(self.version)) < self.ours else 'this service'}"
+
+
+def about_what(payload: object, name: str) -> tuple[str, int] | None:
+    """What a report of any version is about, by the name that the id has; None where that is missing or odd."""
+    if not isinstance(payload, Mapping):
+        return None
+    id, attempt = _text(payload.get(name)), _number(payload.get("attempt"))
+    return (id, attempt) if id is not None and attempt is not None else None
 
 
 def stranger(payload: object, ours: int) -> Stranger | None:

@@ -63,8 +63,10 @@ def probe_ended(tx: Transaction, report: ProbeReport, now: datetime) -> bool:
     """True when it changed something. The caller holds the lock of the probe's bisection."""
     probe = tx.probe(report.probe, lock=True)
     if probe.attempt != report.attempt or probe.state not in _IN_FLIGHT:
-        stale: dict[str, object] = {"probe": probe.id, "attempt": report.attempt, "node": report.node}
-        tx.add_event(probe.bisection_id, now, "stale", stale)
+        # What is recorded already may come again.
+        if probe.attempt != report.attempt or probe.state is ProbeState.CANCELLED:
+            stale: dict[str, object] = {"probe": probe.id, "attempt": report.attempt, "node": report.node}
+            tx.add_event(probe.bisection_id, now, "stale", stale)
         return False
     leased, used = probe.gpu_leased_s + report.gpu_leased_s, probe.gpu_used_s + report.gpu_used_s
     probe = replace(probe, node=report.node, started_at=probe.started_at or now)

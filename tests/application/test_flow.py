@@ -184,6 +184,8 @@ def test_the_same_result_three_times_counts_once(world: World) -> None:
     for _ in range(3):
         world.flow.probed(result(order, 1))
     assert len(world.flow.probes(id)) == 2
+    kinds = [event.kind for event in world.flow.events(id)]
+    assert (kinds.count("verdict"), kinds.count("stale")) == (1, 0)
     world.workers.work(world.flow, world.truth(13))
     assert world.flow.bisection(id).state is BisectionState.FOUND
 

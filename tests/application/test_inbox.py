@@ -181,6 +181,7 @@ def test_a_report_that_cannot_be_kept_when_the_service_ends_goes_back_into_the_q
         interrupt()
         done.join(30)
     assert broker.client().llen(contract.Queue.CONTROL) == 1
+    assert not broker.client().exists(contract.done_key("probe", answer.probe, answer.attempt))
 
 
 def test_a_preparation_while_the_database_is_away_is_no_failure(
@@ -233,6 +234,62 @@ def test_a_preparation_that_breaks_ends_the_bisection_as_failed(world: World, br
     found = world.flow.bisection(id)
     assert found.state is BisectionState.FAILED
     assert found.problem is not None
+
+
+RESULTS = {
+    Task.PROBED: contract.ProbeResult(probe="bnone.1", attempt=1, node="n", outcome=outcome(1)),
+    Task.BUILT: contract.BuildResult(key="knone", attempt=1, node="n", seconds=1.0),
+    Task.SURVEYED: contract.SurveyResult(bisection="bnone", attempt=1, node="n"),
+}
+
+
+def done(broker: Broker) -> set[str]:
+    return {key.removeprefix("firstbad:done:") for key in broker.client().keys("firstbad:done:*")}
+
+
+def test_a_worker_may_forget_a_result_that_was_recorded_or_does_not_count(world: World, broker: Broker) -> None:
+    answer = a_probe_s_end(world)
+    app = control(broker, world.flow)
+    started = contract.Started(kind="probe", id=answer.probe, attempt=1, node="n1")
+    app.tasks[str(Task.STARTED)].apply(args=[told(started)], throw=True)
+    assert done(broker) == set()
+    app.tasks[str(Task.PROBED)].apply(args=[told(answer)], throw=True)
+    mine = f"probe:{answer.probe}:1"
+    assert done(broker) == {mine} and world.flow.probe(answer.probe).state is ProbeState.JUDGED
+    assert 0 < broker.client().ttl(contract.done_key("probe", answer.probe, 1)) <= 24 * 3600
+    older, unknown = told(answer.model_copy(update={"attempt": 0})), {"probe": 7, "version": None}
+    other = {"version": 99, "probe": answer.probe, "attempt": "3"}
+    for payload in (older, unknown, other):
+        app.tasks[str(Task.PROBED)].apply(args=[payload], throw=True)
+    assert done(broker) == {mine, f"probe:{answer.probe}:0", f"probe:{answer.probe}:3"}
+
+
+def test_a_worker_may_forget_what_this_database_does_not_hold_and_what_cannot_be_read(
+    world: World, broker: Broker
+) -> None:
+    app = control(broker, world.flow)
+    for task, result in RESULTS.items():
+        app.tasks[str(task)].apply(args=[told(result)], throw=True)
+    assert done(broker) == {"probe:bnone.1:1", "build:knone:1", "survey:bnone:1"}
+    unreadable = {"version": contract.VERSION, "key": "kodd", "attempt": 1, "wheel": 7}
+    assert app.tasks[str(Task.BUILT)].apply(args=[unreadable]).failed()
+    assert "build:kodd:1" in done(broker)
+
+
+def test_a_worker_keeps_what_could_not_be_recorded(world: World, broker: Broker, tmp_path: Path) -> None:
+    answer = a_probe_s_end(world)
+    app = control(broker, broken(world, tmp_path / "file"))
+    assert app.tasks[str(Task.PROBED)].apply(args=[told(answer)]).failed()
+    assert done(broker) == set()
+    assert world.flow.probe(answer.probe).state is ProbeState.RUNNING
+
+
+def test_a_redis_that_is_away_keeps_nothing_from_being_recorded(world: World, broker: Broker) -> None:
+    answer = a_probe_s_end(world)
+    app = control(broker, world.flow)
+    broker.stop()
+    app.tasks[str(Task.PROBED)].apply(args=[told(answer)], throw=True)
+    assert world.flow.probe(answer.probe).state is ProbeState.JUDGED
 
 
 def silent(world: World) -> None:
