@@ -108,7 +108,7 @@ def _taken(site: Site, left: Left, keeper: Keeper) -> Adopted | None:
         return None
     key, stop = _key(kept.order), Stop()
     if not keeper.again(key, stop):
-        log.info("%s %s.%s was cancelled meanwhile", *key)
+        log.info("%s %s.%s was cancelled meanwhile, or has ended", *key)
         return None
     adopted = _resumed(site, job, kept, left, stop)
     if adopted is None:

@@ -6,14 +6,26 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Protocol
 
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from worker.contract import LEASE_S, RENEW_S, SERVICE_KEY, Held, cancel_key, lease_key, out_key, sent_key, taken_key
+from worker.contract import (
+    LEASE_S,
+    RENEW_S,
+    SERVICE_KEY,
+    Held,
+    Queue,
+    cancel_key,
+    done_key,
+    lease_key,
+    out_key,
+    sent_key,
+    taken_key,
+)
 from worker.threads import Vital
 
 log = logging.getLogger(__name__)
@@ -36,6 +48,15 @@ def connect(url: str) -> redis.Redis:
     return redis.Redis.from_url(
         url, socket_timeout=5.0, socket_connect_timeout=5.0, retry=Retry(NoBackoff(), 1), decode_responses=True
     )
+
+
+def recorded(client: redis.Redis, keys: Sequence[Key]) -> tuple[frozenset[Key], bool]:
+    """Those that the service has dealt with, and whether it has read all that was sent to it. Errors: RedisError."""
+    with client.pipeline(transaction=False) as pipe:
+        pipe.mget([done_key(*key) for key in keys])
+        pipe.llen(Queue.CONTROL)
+        found, waiting = pipe.execute()
+    return frozenset(key for key, done in zip(keys, found, strict=True) if done is not None), waiting == 0
 
 
 def press(button: Button, reason: str) -> None:
@@ -62,12 +83,19 @@ class Keeper(Vital):
     """Renews the leases of what runs here and presses the buttons of what was cancelled, in a thread of its own.
 
     Redis may go away and come back, empty too: a lease is set, never only prolonged. `out` hears again and again
-    whether the service has taken this node out.
+    whether the service has taken this node out. `ended` is what has a result that the service has not recorded: its
+    leases are kept as well, else it would be run again.
     """
 
-    def __init__(self, client: redis.Redis, node: str, out: Callable[[bool], None]) -> None:
+    def __init__(
+        self,
+        client: redis.Redis,
+        node: str,
+        out: Callable[[bool], None],
+        ended: Callable[[], Collection[Key]] = frozenset,
+    ) -> None:
         super().__init__("keeper")
-        self._redis, self._node, self._out = client, node, out
+        self._redis, self._node, self._out, self._ended = client, node, out, ended
         self._lock = threading.Lock()
         self._held: dict[Key, Button] = {}
         #: What was taken while Redis could not be told.
@@ -78,8 +106,9 @@ class Keeper(Vital):
 
     def take(self, key: Key, button: Button) -> bool:
         """Whether this worker is the one that does it: false for a second delivery and for what was cancelled."""
+        ended = key in self._ended()
         with self._lock:
-            twice = key in self._held
+            twice = ended or key in self._held
             if not twice:
                 self._held[key] = button
         if twice:
@@ -116,9 +145,11 @@ class Keeper(Vital):
         return True
 
     def again(self, key: Key, button: Button) -> bool:
-        """Takes what a former life of this worker took: false for what was cancelled meanwhile, or is held already."""
+        """Takes what a former life of this worker took: false for what was cancelled meanwhile, has a result, or is
+        held already."""
+        ended = key in self._ended()
         with self._lock:
-            if key in self._held:
+            if ended or key in self._held:
                 return False
             self._held[key] = button
         try:
@@ -131,9 +162,9 @@ class Keeper(Vital):
         return True
 
     def held(self) -> list[Held]:
-        """The builds and probes that this worker has now."""
+        """The builds and probes that this worker has now, with those that it has only to tell of."""
         with self._lock:
-            keys = list(self._held)
+            keys = self._held.keys() | self._ended()
         return [Held(kind=kind, id=id, attempt=n) for kind, id, n in keys if kind in ("build", "probe")]
 
     def is_out(self) -> bool:
@@ -144,7 +175,7 @@ class Keeper(Vital):
             return False
 
     def drop(self, key: Key) -> None:
-        """Its lease is renewed no more, but lasts: the service shall find the result before it misses the lease."""
+        """It runs no more. Its lease lasts a while, and longer where a result waits to be recorded."""
         with self._lock:
             self._held.pop(key, None)
 
@@ -175,8 +206,8 @@ class Keeper(Vital):
                 self._tell()
                 if held:
                     self._cancel(held)
-                if held and now >= renew:
-                    self._renew(list(held))
+                if now >= renew and (leased := held.keys() | self._ended()):
+                    self._renew(leased)
                     renew = now + RENEW_S
             except (redis.RedisError, OSError, UnicodeError) as error:
                 log.warning("redis does not answer, leases are not renewed: %s", error)
@@ -206,7 +237,7 @@ class Keeper(Vital):
             if value is not None:
                 press(held[key], "cancelled")
 
-    def _renew(self, held: list[Key]) -> None:
+    def _renew(self, held: Collection[Key]) -> None:
         with self._redis.pipeline(transaction=False) as pipe:
             for key in held:
                 pipe.set(lease_key(*key), self._node, ex=LEASE_S)

@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -25,8 +25,8 @@ from worker.assembly import make_pipeline
 from worker.contract import BuildOrder, Fault, Held, ProbeOrder, ProbeResult, Queue, Started, SurveyOrder, Task
 from worker.errors import NodeFault
 from worker.live import Live
-from worker.node import Keeper, Key, Pulse, connect
-from worker.outgoing import Outgoing, Unreachable
+from worker.node import Keeper, Key, Pulse, connect, recorded
+from worker.outgoing import Look, Outgoing, Unreachable
 from worker.reading import Head, failure, fault_of, head, parsed
 from worker.report import Event, Reporter
 from worker.run.job import forget_other_insides
@@ -61,8 +61,9 @@ class Worker:
         self.stopping = threading.Event()
         self.free = Wake()
         self.intake = queues.Intake(self.free, probes)
-        self.outgoing = Outgoing(settings.work_dir / "outgoing", self._send)
-        self.keeper = Keeper(connect(settings.redis_url), settings.node, self.intake.out)
+        self.redis = connect(settings.redis_url)
+        self.outgoing = Outgoing(settings.work_dir / "outgoing", self._send, self._look)
+        self.keeper = Keeper(connect(settings.redis_url), settings.node, self.intake.out, self.outgoing.keys)
         self.pulse = Pulse(self._beat)
         self.adopted: tuple[Adopted, ...] = ()
         self.booted, self.booting = False, threading.Lock()
@@ -179,9 +180,11 @@ class Worker:
 
     def boot(self) -> None:
         """Tells the service, once, that nothing runs here any more but what is named: also late, where the broker was
-        away, and then with what was begun meanwhile."""
+        away, and then with what was begun meanwhile. What only waits to be recorded is not to be run again either."""
         with self.booting:
             if not self.booted:
+                with contextlib.suppress(Unreachable):
+                    self.outgoing.look()
                 begun = {each.held for each in self.adopted} | set(self.keeper.held())
                 self.booted = self.report("booted", sorted(begun, key=lambda each: (each.kind, each.id)))
 
@@ -197,6 +200,12 @@ class Worker:
         try:
             self.sender.send_task(task, args=[message], queue=Queue.CONTROL, retry=False, ignore_result=True)
         except (kombu.exceptions.OperationalError, redis.RedisError, OSError) as error:
+            raise Unreachable(str(error)) from error
+
+    def _look(self, keys: Sequence[Key]) -> Look:
+        try:
+            return Look(*recorded(self.redis, keys))
+        except (redis.RedisError, OSError, UnicodeError) as error:
             raise Unreachable(str(error)) from error
 
     def start(self) -> int:

@@ -18,8 +18,10 @@ from service.adapters.probe_queue import sender
 from tests.redis_server import Broker
 from tests.waiting import eventually
 from tests.worker.bench import Bench
-from worker.contract import NOW, BuildOrder, Limits, ProbeOrder, ProbeResult, Queue, Task, sent_key
+from worker.contract import NOW, BuildOrder, Limits, ProbeOrder, ProbeResult, Queue, Task, done_key, sent_key
 from worker.queues import make_app
+
+RESULTS = {Task.PROBED: ("probe", "probe"), Task.BUILT: ("build", "key"), Task.SURVEYED: ("survey", "bisection")}
 
 
 @dataclass
@@ -33,6 +35,8 @@ class Node:
     process: subprocess.Popen[bytes] | None = None
     module: str = "worker"
     heard: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    #: Whether the service says what it has recorded.
+    records: bool = True
 
     def start(self, **popen: Any) -> None:
         settings = {
@@ -85,7 +89,15 @@ class Node:
             message = json.loads(got[1])
             body = json.loads(base64.b64decode(message["body"]))
             self.heard.append((message["headers"]["task"], body[0][0]))
+            if self.records:
+                self.record(*self.heard[-1])
         return got is not None
+
+    def record(self, task: str, message: dict[str, Any]) -> None:
+        """As the service does when it has dealt with a result."""
+        if task in RESULTS:
+            kind, name = RESULTS[task]
+            self.broker.client().set(done_key(kind, message[name], message["attempt"]), "1")
 
     def next(self, task: str, **wanted: Any) -> dict[str, Any]:
         """The next message of that kind, each once."""
