@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
+
 #: The queue of builds; every other one is of probes.
 BUILD = "build"
 #: Of probes without GPUs, which any node that runs probes may take.
 CPU = "cpu"
 #: Of what only nodes with certain labels or models may take; which one is decided when it is sent.
 PICKY = "with "
+#: Needs of more characters stand in the name as a digest: an index of PostgreSQL takes no long text.
+LONGEST_NEEDS = 200
 #: Of what one node alone may take.
 NODE = "node."
 
 
 def of_gpus(gpu_class: str) -> str:
     return f"gpu.{gpu_class}"
+
+
+def picky(labels: Iterable[str], models: Iterable[str], gpus: int, on: str) -> str:
+    """Of all that need just these, by which it is told whether a node fits."""
+    named = (("labels", ", ".join(sorted(labels))), ("models", ", ".join(sorted(models))))
+    needs = "; ".join((*([f"{gpus} GPUs"] if gpus else []), *(f"{what} {names}" for what, names in named if names)))
+    return f"{PICKY}{needs if len(needs) <= LONGEST_NEEDS else digest_of(needs)} on {on}"
+
+
+def digest_of(text: str) -> str:
+    """For what is too long for an index."""
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
 def of_node(name: str) -> str:

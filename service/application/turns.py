@@ -44,8 +44,9 @@ def queue_of(bisection: Bisection) -> str:
     """Where its probes wait that any fitting node may take."""
     resources, wanted = bisection.request.recipe.resources, bisection.setup.gpu_class
     queue = queues.of_gpus(wanted) if wanted is not None else queues.CPU
-    needs = sorted((*resources.labels, *resources.models))
-    return f"{queues.PICKY}{', '.join(needs)} on {queue}" if needs else queue
+    if not (resources.labels or resources.models):
+        return queue
+    return queues.picky(resources.labels, resources.models, resources.gpus if wanted is not None else 0, queue)
 
 
 def seats(slots: int | None) -> int:
@@ -90,7 +91,7 @@ def _release_picky(tx: Transaction, queue: str, lines: Sequence[Line], first_in:
 
 
 def _fit(tx: Transaction, lines: Sequence[Line], first_in: FirstIn, now: datetime) -> tuple[Node, ...]:
-    """All that wait in one queue need the same."""
+    """All that wait in one queue need the same: its name says what."""
     found = next((one for line in lines for one in first_in(line.turn, 1)), None)
     if found is None:
         return ()

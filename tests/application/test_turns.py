@@ -277,6 +277,41 @@ def test_cards_on_a_node_without_the_label_are_none(world: World) -> None:
     assert [(order.target, order.gpu_class) for order in world.workers.probes] == [("n2", "h100")]
 
 
+def cards(count: int) -> tuple[Gpu, ...]:
+    return tuple(Gpu(index, "H100", "h100", 80 * 2**30) for index in range(count))
+
+
+def test_who_wants_many_cards_with_a_label_keeps_nobody_waiting_who_wants_one(world: World) -> None:
+    node(world, 4, "one", gpus=cards(1), labels=("l",))
+    node(world, 4, "eight", gpus=cards(8), labels=("l",))
+    begin(world, by="big", resources=ResourcesForm(gpus=8, labels=("l",)))
+    node(world, 4, "eight", gpus=cards(8), labels=("l",), state="left")
+    world.flow.sweep()
+    world.workers.probes.clear()
+    small = begin(world, by="small", resources=ResourcesForm(gpus=1, labels=("l",)))
+    assert [(order.bisection, order.target) for order in world.workers.probes] == [(small, "one")]
+
+
+def test_who_wants_many_cards_with_a_label_is_sent_to_a_node_that_has_them(world: World) -> None:
+    node(world, 4, "eight", gpus=cards(8), labels=("l",))
+    small, big = (begin(world, by=f"{n}", resources=ResourcesForm(gpus=n, labels=("l",))) for n in (1, 8))
+    node(world, 4, "eight", gpus=cards(8), labels=("l",), state="left")
+    world.workers.probes.clear()
+    world.flow.sweep()
+    node(world, 16, "one", gpus=cards(1), labels=("l",))
+    node(world, 1, "eight", gpus=cards(8), labels=("l",))
+    world.flow.sweep()
+    assert {order.bisection: order.target for order in world.workers.probes} == {small: "one", big: "eight"}
+
+
+def test_a_label_and_a_model_of_one_name_are_two_things(world: World) -> None:
+    node(world, 4, "labelled", labels=("gpt2",), state="left")
+    node(world, 4, "modelled", models=("gpt2",))
+    begin(world, by="x", resources=ResourcesForm(labels=("gpt2",)))
+    model = begin(world, by="y", resources=ResourcesForm(models=("gpt2",)))
+    assert [(order.bisection, order.target) for order in world.workers.probes] == [(model, "modelled")]
+
+
 def test_what_was_sent_to_the_one_node_with_its_label_waits_for_another_when_that_one_leaves(world: World) -> None:
     node(world, 1, "n1", labels=("nvlink",))
     begin(world, resources=ResourcesForm(labels=("nvlink",)))
