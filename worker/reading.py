@@ -9,13 +9,11 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from worker.contract import VERSION, BuildResult, Fault, ProbeResult, SurveyResult
+from worker.contract import VERSION, BuildResult, Fault, ProbeResult, SurveyResult, is_name
 from worker.errors import NodeFault
 
 #: What an order is called by, for each kind.
 NAMES = {"build": "key", "probe": "probe", "survey": "bisection"}
-#: Longer ones name no attempt, and no key in Redis.
-LONGEST_ID = 200
 #: Of an attempt that cannot be read, as that of another version of firstbad. No attempt has it.
 NO_ATTEMPT = 0
 M = TypeVar("M", bound=BaseModel)
@@ -110,7 +108,7 @@ def _text(value: object) -> str | None:
     if isinstance(value, bool) or not isinstance(value, str | int):
         return None
     text = str(value)
-    return text if 0 < len(text) <= LONGEST_ID and text.isprintable() else None
+    return text if is_name(text) else None
 
 
 def _number(value: object) -> int | None:

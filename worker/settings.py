@@ -113,6 +113,13 @@ class Settings(BaseSettings):
     def _absolute(cls, value: Path | None) -> Path | None:
         return value.expanduser().resolve() if value is not None else None
 
+    @field_validator("node")
+    @classmethod
+    def _printable(cls, value: str) -> str:
+        if not value.isprintable():
+            raise ValueError(f"{value!r} holds what cannot be printed")
+        return value
+
     @field_validator("secrets")
     @classmethod
     def _variables(cls, value: tuple[str, ...]) -> tuple[str, ...]:

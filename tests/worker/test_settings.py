@@ -43,6 +43,7 @@ def test_only_named_variables_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> 
         {"roles": ""},
         {"sandbox_uid": 0},
         {"node": ""},
+        {"node": "n\x1b[31m"},
         {"compiler_cache": "all"},
     ],
 )

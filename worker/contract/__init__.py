@@ -3,6 +3,7 @@
 Plain data only. Every message carries `version`; a worker or a service that reads another version refuses it by name.
 """
 
+from worker.contract.bounds import is_name
 from worker.contract.live import Piece
 from worker.contract.message import VERSION, Message
 from worker.contract.names import (
@@ -115,6 +116,7 @@ __all__ = [
     "done_key",
     "gpu_class",
     "gpu_queue",
+    "is_name",
     "lease_key",
     "live_channel",
     "node_queue",

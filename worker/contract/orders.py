@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints
 
+from worker.contract.bounds import Count, Name, Size, Within
 from worker.contract.message import VERSION, Message
 
 Network = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")]
@@ -50,22 +51,22 @@ PIDS = 4096
 class Limits(Message):
     """`cpuset`: the CPUs that it may use, as in "0-3,8". `numa`: the node whose CPUs and memory it is bound to."""
 
-    timeout_s: float
-    log_cap_bytes: int = 64 * 1024 * 1024
-    memory_bytes: int | None = None
-    shm_bytes: int | None = None
-    cpus: float | None = None
-    pids: int = PIDS
+    timeout_s: Within
+    log_cap_bytes: Size = 64 * 1024 * 1024
+    memory_bytes: Size | None = None
+    shm_bytes: Size | None = None
+    cpus: float | None = Field(None, gt=0, le=100_000)
+    pids: Count = PIDS
     cpuset: str | None = None
-    numa: int | None = None
+    numa: Count | None = None
 
 
 class Serve(Message):
     command: str
-    within_s: float
+    within_s: Within
     ready_http: str | None = None
     ready_log: str | None = None
-    port: int = 8000
+    port: int = Field(8000, ge=1, le=65535)
 
 
 class Reproduction(Message):
@@ -105,9 +106,9 @@ class Metric(Message):
 class Gpus(Message):
     """`model`: the class of the GPUs (`gpu_class`). `indexes`: these cards and no others; any, when empty."""
 
-    count: int
+    count: Count
     model: str
-    indexes: tuple[int, ...] = ()
+    indexes: tuple[Count, ...] = ()
 
 
 class Base(Message):
@@ -139,8 +140,8 @@ class BuildOrder(Message):
     """
 
     version: int = VERSION
-    key: str
-    attempt: int
+    key: Name
+    attempt: Count
     source: Source
     command: str
     env: dict[str, str] = {}
@@ -159,8 +160,8 @@ class SurveyOrder(Message):
     """Say what builds and runs in this sandbox find: the image's digest, the Python, the machine."""
 
     version: int = VERSION
-    bisection: str
-    attempt: int
+    bisection: Name
+    attempt: Count
     sandbox: Sandbox
     trace: str = ""
 
@@ -175,9 +176,9 @@ class ProbeOrder(Message):
     """
 
     version: int = VERSION
-    bisection: str
-    probe: str
-    attempt: int
+    bisection: Name
+    probe: Name
+    attempt: Count
     source: Source
     wheel: str | None = None
     wheel_sha256: str | None = None
@@ -189,7 +190,7 @@ class ProbeOrder(Message):
     wheel_key: str | None = None
     control: Reproduction | None = None
     metrics: tuple[Metric, ...] = ()
-    warmup: int = 0
+    warmup: Count = 0
     gpus: Gpus | None = None
     secrets: tuple[str, ...] = ()
     model_cache: Literal["none", "read-only", "shared"] = "none"

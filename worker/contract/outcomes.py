@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
+from pydantic import Field, field_validator
+
+from worker.contract.bounds import (
+    MANY,
+    MOST_SLOTS,
+    Count,
+    Facts,
+    Lasted,
+    Name,
+    Number,
+    Path,
+    Size,
+    Status,
+    Text,
+    Word,
+)
 from worker.contract.message import VERSION, Message
+
+Lines = Annotated[tuple[Text, ...], Field(max_length=1000)]
+Names = Annotated[tuple[Name, ...], Field(max_length=MANY)]
 
 
 class Phase(Message):
@@ -13,31 +32,31 @@ class Phase(Message):
     Seconds since the order was taken, and how long.
     """
 
-    name: str
-    at_s: float
-    seconds: float
+    name: Word
+    at_s: Lasted
+    seconds: Lasted
 
 
 class Log(Message):
     """Where the log lies in the store, as zstd. `bytes`: what the run wrote; the middle of it is missing when `cut`."""
 
-    path: str
-    bytes: int
+    path: Path
+    bytes: Size
     cut: bool = False
-    last_lines: tuple[str, ...] = ()
+    last_lines: Lines = ()
 
 
 class Fault(Message):
     """What the node or we did wrong, never held against a commit. `kind` is a slug; `advice` is for an operator."""
 
-    kind: str
-    message: str
-    advice: str = ""
+    kind: Word
+    message: Text
+    advice: Text = ""
 
 
 class Frame(Message):
-    file: str
-    function: str = ""
+    file: Text
+    function: Text = ""
 
 
 class Signature(Message):
@@ -47,13 +66,13 @@ class Signature(Message):
     there. `line`: of the kept log, from 1; `said`: how it was put there.
     """
 
-    kind: str
-    type: str
-    message: str
-    frames: tuple[Frame, ...] = ()
-    outer: tuple[Frame, ...] = ()
-    line: int = 0
-    said: str = ""
+    kind: Word
+    type: Text
+    message: Text
+    frames: tuple[Frame, ...] = Field((), max_length=MANY)
+    outer: tuple[Frame, ...] = Field((), max_length=MANY)
+    line: Size = 0
+    said: Text = ""
 
 
 class Sign(Message):
@@ -62,9 +81,9 @@ class Sign(Message):
     `root`: the signature's own failure says it, and not just any line.
     """
 
-    rule: str
-    said: str
-    line: int = 0
+    rule: Word
+    said: Text
+    line: Size = 0
     root: bool = False
 
 
@@ -72,27 +91,27 @@ class Told(Message):
     """What the check, or the script, said itself, by a line `firstbad: bad wrong answer`; the last one counts."""
 
     verdict: Literal["good", "bad", "skip"]
-    reason: str = ""
+    reason: Text = ""
 
 
 class Replaced(Message):
     """The package under test was another one after the run: `was` and `now`, each "name version" or "". `by`: the line
     of the script or of the log that tells how."""
 
-    was: str
-    now: str
-    by: str = ""
+    was: Text
+    now: Text
+    by: Text = ""
 
 
 class Measurement(Message):
     """One metric in one run. `value`: None where there is none, and `problem` says why. `unit`: as it was printed,
     else as the order says. `found`: how many numbers were there."""
 
-    name: str
-    value: float | None = None
-    unit: str = ""
-    found: int = 0
-    problem: str = ""
+    name: Text
+    value: Number | None = None
+    unit: Word = ""
+    found: Size = 0
+    problem: Text = ""
 
 
 class Outcome(Message):
@@ -105,33 +124,40 @@ class Outcome(Message):
     each metric of the order, in its order. `control`: of the control, when it was run.
     """
 
-    exit_status: int | None = None
-    signal: int | None = None
+    exit_status: Status | None = None
+    signal: Status | None = None
     ready: bool | None = None
     timed_out: bool = False
     out_of_memory: bool = False
-    ended_in: str
-    first_error: str | None = None
+    ended_in: Word
+    first_error: Text | None = None
     code_refused: bool = False
-    phases: tuple[Phase, ...] = ()
+    phases: tuple[Phase, ...] = Field((), max_length=1000)
     log: Log | None = None
-    failure_seen: str | None = None
-    environment: dict[str, str] = {}
-    dependencies: dict[str, str] = {}
+    failure_seen: Text | None = None
+    environment: Facts = {}
+    dependencies: Facts = {}
     signature: Signature | None = None
-    signs: tuple[Sign, ...] = ()
+    signs: tuple[Sign, ...] = Field((), max_length=1000)
     told: Told | None = None
-    measurements: tuple[Measurement, ...] = ()
+    measurements: tuple[Measurement, ...] = Field((), max_length=1000)
     replaced: Replaced | None = None
     control: Outcome | None = None
+
+    @field_validator("control")
+    @classmethod
+    def _alone(cls, value: Outcome | None) -> Outcome | None:
+        if value is not None and value.control is not None:
+            raise ValueError("a control has no control of its own")
+        return value
 
 
 class Started(Message):
     version: int = VERSION
     kind: Literal["build", "probe", "survey"]
-    id: str
-    attempt: int
-    node: str
+    id: Name
+    attempt: Count
+    node: Name
 
 
 class ProbeResult(Message):
@@ -139,20 +165,20 @@ class ProbeResult(Message):
     while a run was under way."""
 
     version: int = VERSION
-    probe: str
-    attempt: int
-    node: str
+    probe: Name
+    attempt: Count
+    node: Name
     outcome: Outcome | None = None
     fault: Fault | None = None
-    gpu_leased_s: float = 0.0
-    gpu_used_s: float = 0.0
+    gpu_leased_s: Lasted = 0.0
+    gpu_used_s: Lasted = 0.0
 
 
 class Wheel(Message):
-    name: str
-    path: str
-    bytes: int
-    sha256: str
+    name: Path
+    path: Path
+    bytes: Size
+    sha256: Name
 
 
 class BuildResult(Message):
@@ -162,33 +188,33 @@ class BuildResult(Message):
     """
 
     version: int = VERSION
-    key: str
-    attempt: int
-    node: str
-    seconds: float
+    key: Name
+    attempt: Count
+    node: Name
+    seconds: Lasted
     wheel: Wheel | None = None
     failure: Outcome | None = None
     fault: Fault | None = None
     log: Log | None = None
     origin: Literal["built", "overlay", "prebuilt"] | None = None
-    notes: tuple[str, ...] = ()
+    notes: Lines = ()
 
 
 class Builder(Message):
     """`image`: by digest where it has one, else by its id. `python`: "3.11". `machine`: "x86_64"."""
 
-    image: str | None = None
-    python: str
-    machine: str
+    image: Path | None = None
+    python: Word
+    machine: Word
 
 
 class SurveyResult(Message):
     """Exactly one of `builder` and `fault`."""
 
     version: int = VERSION
-    bisection: str
-    attempt: int
-    node: str
+    bisection: Name
+    attempt: Count
+    node: Name
     builder: Builder | None = None
     fault: Fault | None = None
 
@@ -196,18 +222,18 @@ class SurveyResult(Message):
 class Gpu(Message):
     """`model`: as the driver names it. `uuid`: empty where it was declared (FIRSTBAD_GPUS)."""
 
-    index: int
-    model: str
-    memory_bytes: int
-    uuid: str = ""
+    index: Count
+    model: Word
+    memory_bytes: Size
+    uuid: Word = ""
 
 
 class Held(Message):
     """An attempt that a worker goes on with after its restart."""
 
     kind: Literal["build", "probe"]
-    id: str
-    attempt: int
+    id: Name
+    attempt: Count
 
 
 class NodeReport(Message):
@@ -218,12 +244,12 @@ class NodeReport(Message):
     """
 
     version: int = VERSION
-    node: str
+    node: Name
     event: Literal["booted", "alive", "left"]
-    slots: int
-    roles: tuple[Literal["build", "run"], ...] = ("build", "run")
-    facts: dict[str, str] = {}
-    gpus: tuple[Gpu, ...] = ()
-    labels: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
-    adopted: tuple[Held, ...] = ()
+    slots: int = Field(ge=0, le=MOST_SLOTS)
+    roles: tuple[Literal["build", "run"], ...] = Field(("build", "run"), max_length=2)
+    facts: Facts = {}
+    gpus: tuple[Gpu, ...] = Field((), max_length=1024)
+    labels: Names = ()
+    models: Names = ()
+    adopted: tuple[Held, ...] = Field((), max_length=MANY)
