@@ -11,8 +11,8 @@ BUILD = "build"
 CPU = "cpu"
 #: Of what only nodes with certain labels or models may take; which one is decided when it is sent.
 PICKY = "with "
-#: Needs of more characters stand in the name as a digest: an index of PostgreSQL takes no long text.
-LONGEST_NEEDS = 200
+#: More characters stand in it as their digest.
+LONGEST = 200
 #: Of what one node alone may take.
 NODE = "node."
 
@@ -25,12 +25,12 @@ def picky(labels: Iterable[str], models: Iterable[str], gpus: int, on: str) -> s
     """Of all that need just these, by which it is told whether a node fits."""
     named = (("labels", ", ".join(sorted(labels))), ("models", ", ".join(sorted(models))))
     needs = "; ".join((*([f"{gpus} GPUs"] if gpus else []), *(f"{what} {names}" for what, names in named if names)))
-    return f"{PICKY}{needs if len(needs) <= LONGEST_NEEDS else digest_of(needs)} on {on}"
+    return f"{PICKY}{short(needs)} on {on}"
 
 
-def digest_of(text: str) -> str:
-    """For what is too long for an index."""
-    return hashlib.sha256(text.encode()).hexdigest()[:24]
+def short(text: str) -> str:
+    """It, or its digest where it is too long for an index: PostgreSQL refuses what is."""
+    return text if len(text) <= LONGEST else hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:24]
 
 
 def of_node(name: str) -> str:

@@ -29,7 +29,7 @@ FirstIn = Callable[[str, int], Sequence[Chosen]]
 
 def turn_of(bisection: Bisection, *, ahead: bool = False) -> str:
     """Where something stands in line: a digit, and the submitter, who shares with the others of that digit."""
-    return f"{_RANK[bisection.priority] + (_AHEAD if ahead else 0)} {bisection.submitter}"
+    return f"{_RANK[bisection.priority] + (_AHEAD if ahead else 0)} {queues.short(bisection.submitter)}"
 
 
 def rank_of(turn: str) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
+import string
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +17,7 @@ from service.adapters.database import migrate
 from service.adapters.database.engine import create_engine
 from service.adapters.database.repository import Database
 from service.application.ports import StoreBusy
+from service.domain.lifecycle import ProbeState
 from tests.adapters import samples
 
 
@@ -52,6 +55,13 @@ def test_a_mistake_in_a_statement_is_not_busy(tmp_path: Path) -> None:
     database = Database(create_engine(f"sqlite:///{tmp_path}/empty.db"))
     with pytest.raises(OperationalError, match="no such table"), database.transaction() as tx:
         tx.bisection("b1")
+
+
+def test_what_is_too_long_for_postgresql_is_not_busy(on_postgresql: Database) -> None:
+    """It would be tried again for ever."""
+    queue = "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=5000))
+    with pytest.raises(OperationalError, match="exceeds btree"), on_postgresql.transaction() as tx:
+        tx.add_probe(samples.planned("b1", 1, state=ProbeState.QUEUED, queue=queue))
 
 
 def test_postgresql_that_ends_our_backend_is_busy_and_there_later(on_postgresql: Database, postgres_url: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import string
 import threading
 from collections import Counter
 from dataclasses import replace
@@ -310,6 +312,18 @@ def test_a_label_and_a_model_of_one_name_are_two_things(world: World) -> None:
     begin(world, by="x", resources=ResourcesForm(labels=("gpt2",)))
     model = begin(world, by="y", resources=ResourcesForm(models=("gpt2",)))
     assert [(order.bisection, order.target) for order in world.workers.probes] == [(model, "modelled")]
+
+
+def test_needs_and_submitters_of_any_length_are_kept_and_sent(world: World) -> None:
+    """An index of PostgreSQL takes some 2,700 bytes, and compresses what it can: here it cannot."""
+    dice = random.Random(1)
+    long = ["".join(dice.choices(string.ascii_letters + string.digits, k=90)) for _ in range(60)]
+    models = tuple("/".join(pair) for pair in zip(long[:20], long[20:40], strict=True))
+    ids = [begin(world, by="".join(long), resources=ResourcesForm(models=models[:many])) for many in (19, 20)]
+    assert len({probe.queue for probe in probes(world)}) == 2
+    node(world, 4, "n1", models=models)
+    world.flow.sweep()
+    assert {order.bisection: order.target for order in world.workers.probes} == dict.fromkeys(ids, "n1")
 
 
 def test_what_was_sent_to_the_one_node_with_its_label_waits_for_another_when_that_one_leaves(world: World) -> None:

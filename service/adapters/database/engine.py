@@ -20,6 +20,8 @@ from service.adapters.database.types import to_json
 BUSY_TIMEOUT_S = 10
 #: Of one process to PostgreSQL, at most.
 CONNECTIONS = 15
+#: A class of PostgreSQL's errors.
+BEYOND_LIMITS = "54"
 #: A connection that has been idle for so long is tried before it is used: the server may have been restarted.
 IDLE_S = 1.0
 
@@ -64,8 +66,9 @@ def will_pass(error: Exception) -> bool:
     """Whether the same may work later: what is locked, full or away, not what is wrong."""
     if not isinstance(error, DBAPIError):
         return isinstance(error, PoolTimeout)
-    # SQLite's driver also says OperationalError of a mistake in a statement.
+    # Drivers also say OperationalError of a mistake in a statement, and of what is beyond a limit of the server.
     wrong = getattr(error.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
+    wrong = wrong or (getattr(error.orig, "sqlstate", None) or "").startswith(BEYOND_LIMITS)
     return error.connection_invalidated or (isinstance(error, OperationalError) and not wrong)
 
 
