@@ -70,6 +70,11 @@ def _to_be_built_anew(build: Build, bisection: Bisection) -> bool:
     return build.state in (BuildState.FAULTED, BuildState.CANCELLED, BuildState.EVICTED)
 
 
+def wanted_at(tx: Transaction, build: Build, place: Place, now: datetime) -> Build:
+    """A build that there is, with one more that waits for it. The caller has it locked."""
+    return _asked_again(tx, build, place, now, ahead=False)
+
+
 def _asked_again(tx: Transaction, build: Build, place: Place, now: datetime, *, ahead: bool) -> Build:
     """What was begun ahead is waited for from now on: its order is sent once more, to go before the others."""
     mine = build if build.state not in LIVE_BUILDS else placed(build, first_of(place_of(build), place))

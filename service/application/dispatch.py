@@ -36,8 +36,11 @@ def rebuild(tx: Transaction, probe: Probe, now: datetime) -> Probe:
         raise ValueError(f"probe {probe.id} was sent without a build")
     if _made_since(build, probe):
         return queue_probe(tx, probe, now)
-    if build.state not in LIVE_BUILDS:
-        place = builds.Place(probe.turn, probe.asked_at or now, probe.held)
+    place = builds.Place(probe.turn, probe.asked_at or now, probe.held)
+    if build.state in LIVE_BUILDS:
+        # Begun for another one, who may be paused, or who comes later.
+        build = builds.wanted_at(tx, build, place, now)
+    else:
         build = builds.start(tx, builds.placed(replace(build, ahead=False, faults=(), notes=()), place), now)
     waiting = replace(probe, state=moved(probe.state, ProbeState.BUILDING), started_at=None, node=None)
     if build.state not in LIVE_BUILDS:

@@ -6,10 +6,13 @@ import random
 
 import pytest
 
+from service.application.ordered import ProbeOrder
 from service.domain.bisection import Node
 from service.domain.budget import Priority
 from service.domain.errors import NotFound, NotNow
+from service.domain.evidence import Fault
 from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_BUILDS, LIVE_PROBES, BisectionState, BuildState, ProbeState
+from service.domain.results import ProbeReport
 from tests.application.conftest import World
 from tests.application.test_races import at_once
 from tests.fakes.workers import result
@@ -139,6 +142,25 @@ def test_a_build_goes_on_as_long_as_one_of_those_who_want_it_is_not_paused(world
     assert world.workers.builds == []
     world.flow.resume(second, "me")
     assert [(again.key, again.attempt) for again in world.workers.builds] == [(order.key, order.attempt + 1)]
+
+
+def test_a_wheel_that_is_lost_is_built_again_for_who_is_not_paused(world: World) -> None:
+    begin(world, project="python")
+    begin(world, project="python")
+    world.workers.build(world.flow)
+    paused, other = world.workers.start(world.flow), world.workers.start(world.flow)
+    lose_wheel(world, paused)
+    world.flow.pause(paused.bisection, "me")
+    world.workers.builds.clear()
+    lose_wheel(world, other)
+    (again,) = world.workers.builds
+    assert world.flow.probe(other.probe).build_key == again.key
+    world.workers.build(world.flow)
+    assert [order.probe for order in world.workers.probes] == [other.probe]
+
+
+def lose_wheel(world: World, order: ProbeOrder) -> None:
+    world.flow.probed(ProbeReport(order.probe, order.attempt, "n1", fault=Fault("missing-wheel", "it is gone")))
 
 
 def test_a_build_that_runs_while_its_bisection_is_paused_ends_and_its_probe_waits(world: World) -> None:
