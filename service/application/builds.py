@@ -225,8 +225,13 @@ def release(tx: Transaction, key: str, now: datetime) -> None:
     cancel(tx, build, now)
     if build.native_key is not None:
         for other in tx.builds_of_native(build.native_key):
-            if _makes_natives(other) and not other.ahead and not _needed(tx, other):
+            if not _makes_natives(other) or other.ahead:
+                continue
+            if not _needed(tx, other):
                 cancel(tx, other, now)
+            else:
+                # Who hurried it is gone.
+                stand(tx, other, now)
 
 
 def stand(tx: Transaction, found: Build, now: datetime) -> None:

@@ -14,6 +14,7 @@ from service.domain.evidence import Fault
 from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_BUILDS, LIVE_PROBES, BisectionState, BuildState, ProbeState
 from service.domain.results import ProbeReport
 from tests.application.conftest import World
+from tests.application.native import begun
 from tests.application.test_races import at_once
 from tests.fakes.workers import result
 
@@ -161,6 +162,20 @@ def test_a_wheel_that_is_lost_is_built_again_for_who_is_not_paused(world: World)
 
 def lose_wheel(world: World, order: ProbeOrder) -> None:
     world.flow.probed(ProbeReport(order.probe, order.attempt, "n1", fault=Fault("missing-wheel", "it is gone")))
+
+
+def test_native_code_that_only_the_paused_wants_waits_again_when_who_hurried_it_is_cancelled(native: World) -> None:
+    paused = begun(native, good=(native.shas[11],), bad=native.shas[17])
+    native.flow.pause(paused.id, "me")
+    native.workers.builds.clear()
+    other = begun(native, good=(native.shas[11],), bad=native.shas[16])
+    (order,) = native.workers.builds
+    native.flow.cancel(other.id, "me")
+    with native.flow.ports.bisections.transaction() as tx:
+        build = tx.build(order.key)
+    assert build is not None
+    assert (build.state, build.held, build.sent_at) == (BuildState.QUEUED, True, None)
+    assert ("build", order.key, order.attempt) in native.workers.cancelled
 
 
 def test_a_build_that_runs_while_its_bisection_is_paused_ends_and_its_probe_waits(world: World) -> None:
