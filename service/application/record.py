@@ -68,14 +68,21 @@ def probe_ended(tx: Transaction, report: ProbeReport, now: datetime) -> bool:
             stale: dict[str, object] = {"probe": probe.id, "attempt": report.attempt, "node": report.node}
             tx.add_event(probe.bisection_id, now, "stale", stale)
         return False
-    leased, used = probe.gpu_leased_s + report.gpu_leased_s, probe.gpu_used_s + report.gpu_used_s
+    leased, used = _of_gpus(tx, probe, report, now)
     probe = replace(probe, node=report.node, started_at=probe.started_at or now)
-    probe = replace(probe, gpu_leased_s=leased, gpu_used_s=used)
+    probe = replace(probe, gpu_leased_s=probe.gpu_leased_s + leased, gpu_used_s=probe.gpu_used_s + used)
     if report.fault is not None:
         retry_probe(tx, probe, replace(report.fault, node=report.node), now)
     elif report.outcome is not None:
         _observed(tx, probe, report.outcome, now)
     return True
+
+
+def _of_gpus(tx: Transaction, probe: Probe, report: ProbeReport, now: datetime) -> tuple[float, float]:
+    """What this attempt held and used, as its node says, as far as that can be: so many cards, since it was sent."""
+    cards, since = tx.bisection(probe.bisection_id).request.recipe.resources.gpus, probe.sent_at or now
+    leased = min(max(report.gpu_leased_s, 0.0), cards * max((now - since).total_seconds(), 0.0))
+    return leased, min(max(report.gpu_used_s, 0.0), leased)
 
 
 def _observed(tx: Transaction, probe: Probe, outcome: Outcome, now: datetime) -> None:

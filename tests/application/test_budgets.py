@@ -120,6 +120,7 @@ def test_gpu_seconds_of_all_attempts_are_spent(cards: World) -> None:
     truth, spent = cards.truth(13), 0.0
     while cards.workers.probes:
         order = cards.workers.start(cards.flow)
+        cards.clock.pass_(50)
         report = replace(result(order, truth(order.source.sha)), gpu_leased_s=100.0, gpu_used_s=60.0)
         for _ in range(2):
             # The second time it is a stale one.
@@ -130,6 +131,20 @@ def test_gpu_seconds_of_all_attempts_are_spent(cards: World) -> None:
     assert "6 min 0 s of GPUs" in (found.answer.why if found.answer else "")
     assert cards.flow.report(id).spent.gpu_s == 400.0
     assert [probe.gpu_used_s for probe in cards.flow.probes(id)] == [60.0] * 4
+
+
+@pytest.mark.parametrize(("leased", "used"), [(1e9, 1e9), (20.0, 1e9), (-1e300, 5.0), (0.0, -1e300)])
+def test_no_node_holds_more_cards_than_it_was_given_for_longer_than_it_had_them(
+    cards: World, leased: float, used: float
+) -> None:
+    begin(cards, project="gpus")
+    order = cards.workers.start(cards.flow)
+    cards.clock.pass_(10)
+    report = result(order, cards.truth(13)(order.source.sha))
+    cards.flow.probed(replace(report, gpu_leased_s=leased, gpu_used_s=used))
+    probe = cards.flow.probe(order.probe)
+    assert 0.0 <= probe.gpu_used_s <= probe.gpu_leased_s <= 20.1
+    assert probe.gpu_leased_s == pytest.approx(min(max(leased, 0.0), 20.0), abs=0.1)
 
 
 def test_the_cards_of_what_runs_are_spent_while_it_runs_and_kept_when_it_is_lost(cards: World) -> None:
