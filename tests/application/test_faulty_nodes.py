@@ -129,6 +129,13 @@ def test_a_worker_goes_on_with_what_it_adopted_after_a_restart(world: World) -> 
     assert states[second.probe] == (ProbeState.QUEUED, second.attempt + 1)
 
 
+def test_a_worker_that_comes_back_may_name_what_this_database_does_not_hold(world: World) -> None:
+    """A result that it could not deliver may be of a service that was here before."""
+    alive = Node("n1", 2, world.clock.now(), "alive")
+    world.flow.node(alive, booted=True, adopted=frozenset({("probe", "bnone.1", 1), ("build", "knone", 1)}))
+    assert [found.name for found in world.flow.nodes()] == ["n1"]
+
+
 def test_a_run_is_adopted_whose_beginning_was_never_told(world: World) -> None:
     node(world, "n1")
     id = begin(world).id
