@@ -82,7 +82,8 @@ def _forecast(
 def _take(
     tx: Transaction, bisection: Bisection, probes: Sequence[Probe], taken: Step, scope: Scope, now: datetime
 ) -> Bisection:
-    builds.lock(tx, [scope.keys[sha] for sha in _wheels(taken) if sha in scope.keys])
+    if scope.keys:
+        builds.lock(tx, [scope.keys[sha] for sha in _wheels(taken) if sha in scope.keys], tx.builds_ahead(bisection.id))
     for probe in taken.worthless:
         cancel.probe(tx, probe, now, "its answer is known already")
     for offset, wanted in enumerate(taken.wanted, start=1):

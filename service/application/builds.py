@@ -14,7 +14,7 @@ from service.application import turns
 from service.application.keys import Keys
 from service.application.ports import Transaction
 from service.domain.bisection import Bisection, Build, Message, Origin
-from service.domain.lifecycle import LIVE_BUILDS, BuildState, moved
+from service.domain.lifecycle import LIVE_BUILDS, LIVE_PROBES, BuildState, moved
 
 #: Wheels that stand on their own, so that others can stand on them.
 _BASES = frozenset({Origin.BUILT, Origin.PREBUILT})
@@ -113,13 +113,21 @@ def locked(tx: Transaction, key: str) -> Build | None:
     return tx.build(key, lock=True)
 
 
-def lock(tx: Transaction, keys: Iterable[Keys]) -> None:
-    """What one transaction is going to ask for, in an order that is the same for all."""
-    several = list(keys)
-    for native in sorted({key.native for key in several if key.native is not None}):
+def lock(tx: Transaction, keys: Iterable[Keys], there: Iterable[Build] = ()) -> None:
+    """What one transaction is going to ask for or to let go, in an order that is the same for all: native keys first.
+    `there`: builds whose keys are not among these."""
+    found = {(key.content, key.native) for key in keys} | {(build.key, build.native_key) for build in there}
+    for native in sorted({native for _, native in found if native is not None}):
         tx.lock_native(native)
-    for content in sorted({key.content for key in several}):
+    for content in sorted({content for content, _ in found}):
         tx.build(content, lock=True)
+
+
+def lock_those_of(tx: Transaction, bisection_id: str) -> None:
+    """All that it waits for or has begun ahead. The caller holds the bisection's lock."""
+    keys = {probe.build_key for probe in tx.probes(bisection_id) if probe.state in LIVE_PROBES}
+    waited = [build for key in keys if key is not None and (build := tx.build(key)) is not None]
+    lock(tx, (), (*waited, *tx.builds_ahead(bisection_id)))
 
 
 def start(tx: Transaction, build: Build, now: datetime, delay_s: float = 0.0) -> Build:

@@ -28,6 +28,7 @@ def bisection(tx: Transaction, found: Bisection, by: str, now: datetime) -> Bise
             value=found.id,
             advice=f"read its answer with firstbad show {found.id}",
         )
+    builds.lock_those_of(tx, found.id)
     for live in tx.probes(found.id):
         if live.state in LIVE_PROBES:
             probe(tx, live, now, f"cancelled by {by}")

@@ -59,7 +59,8 @@ def prioritize(tx: Transaction, found: Bisection, priority: Priority, by: str, n
 
 def _stand(tx: Transaction, bisection: Bisection, now: datetime) -> int:
     """Puts all that is live of it, and the builds that it waits for, where the bisection stands now; how many probes
-    were taken back from the queue. As with a cancel, a build is locked before the probe that waits for it."""
+    were taken back from the queue. As with a cancel, builds are locked before the probes that wait for them."""
+    builds.lock_those_of(tx, bisection.id)
     back = 0
     for probe in tx.probes(bisection.id):
         if probe.state not in LIVE_PROBES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 from service.domain.lifecycle import LIVE_PROBES, BisectionState, ProbeState
 from service.domain.results import BuildReport, WheelFacts
@@ -78,3 +79,23 @@ def test_sweeps_and_results(world: World) -> None:
     answer = world.flow.bisection(id).answer
     assert answer is not None
     assert answer.shas == (world.shas[13],)
+
+
+def test_words_about_two_bisections_that_want_the_same_wheels_in_another_order(world: World) -> None:
+    for number in range(TRIES):
+        first, second = (with_two_wheels(world, number) for _ in range(2))
+        with world.flow.ports.bisections.transaction() as tx:
+            one, other = tx.probes(second)
+            tx.save_probe(replace(one, sha=other.sha, build_key=other.build_key))
+            tx.save_probe(replace(other, sha=one.sha, build_key=one.build_key))
+        for say in (world.flow.pause, world.flow.resume, world.flow.cancel):
+            at_once(lambda: say(first, "me"), lambda: say(second, "me"))  # noqa: B023
+        assert {world.flow.bisection(id).state for id in (first, second)} == {BisectionState.CANCELLED}
+        world.workers.builds.clear()
+
+
+def with_two_wheels(world: World, number: int) -> str:
+    """Both of its ends wait for their wheels."""
+    id = world.submit(project="python", width=2, env={"TRY": str(number)}).id
+    world.workers.prepare(world.flow)
+    return id
