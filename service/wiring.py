@@ -12,6 +12,8 @@ from service.domain.recipe import Recipe, SandboxKind
 from service.settings import Inherited, Settings, complaints, environment
 
 if TYPE_CHECKING:
+    from service.adapters.artifacts import Artifacts
+    from service.adapters.database.repository import Database
     from service.adapters.probe_queue import CeleryQueue
     from service.adapters.telemetry.watch import Telemetry
     from service.application.flow import Flow
@@ -56,16 +58,30 @@ def log_to_stderr(level: str, how: str = "text", addresses: Collection[str] = ()
 
 def check(settings: Settings) -> None:
     """Whether `wire` will find the settings fit. Errors: ValueError, which names the setting."""
-    from service.adapters.artifacts import Artifacts
     from service.adapters.telemetry import traces
 
     _recipes(settings)
     _policy(settings)
     traces.check(settings.otlp_endpoint)
+    store(settings)
+
+
+def store(settings: Settings) -> Artifacts:
+    """Errors: ValueError, which names the setting."""
+    from service.adapters.artifacts import Artifacts
+
     try:
-        Artifacts(settings.store)
+        return Artifacts(settings.store)
     except ValueError as error:
         raise ValueError(f"FIRSTBAD_STORE_URL: {error}") from error
+
+
+def database(settings: Settings) -> Database:
+    """Errors: BadDatabaseUrl."""
+    from service.adapters.database.engine import create_engine
+    from service.adapters.database.repository import Database
+
+    return Database(create_engine(settings.database))
 
 
 def wire(settings: Settings, service: str = "firstbad") -> Wired:
@@ -74,10 +90,7 @@ def wire(settings: Settings, service: str = "firstbad") -> Wired:
         raise ValueError("FIRSTBAD_REDIS_URL is not set: name a Redis, or use `firstbad up`, which starts its own")
     # Half a second of imports that those who only want the settings need not wait for.
     from service.adapters import readers, servers
-    from service.adapters.artifacts import Artifacts
     from service.adapters.clock import RandomIds, SystemClock
-    from service.adapters.database.engine import create_engine
-    from service.adapters.database.repository import Database
     from service.adapters.git_history import GitHistory
     from service.adapters.live_logs import RedisLiveLogs
     from service.adapters.probe_queue import CeleryQueue
@@ -87,12 +100,11 @@ def wire(settings: Settings, service: str = "firstbad") -> Wired:
 
     telemetry = Telemetry(traces.tracing(settings.otlp_endpoint, service))
     queue = CeleryQueue(settings.redis_url, telemetry.tracing.traceparent)
-    database = Database(create_engine(settings.database))
     ports = Ports(
-        bisections=WatchedBisections(database, telemetry.meters),
+        bisections=WatchedBisections(database(settings), telemetry.meters),
         history=GitHistory(_made(settings.mirrors_dir), allow_file=settings.allow_file_repos),
         queue=queue,
-        artifacts=Artifacts(settings.store),
+        artifacts=store(settings),
         live=RedisLiveLogs(settings.redis_url),
         clock=SystemClock(),
         ids=RandomIds(),

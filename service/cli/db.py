@@ -119,8 +119,11 @@ def done(work: Callable[[], T]) -> T:
         return work()
     except engine.BadDatabaseUrl as error:
         raise CommandError(f"FIRSTBAD_DATABASE_URL: {error}") from None
-    except (migrate.WrongSchema, migrate.DatabaseUnavailable) as error:
+    except migrate.WrongSchema as error:
         raise CommandError(str(error), status=Status.FAILED) from None
+    except migrate.DatabaseUnavailable as error:
+        advice = "see that it is up and that this user may write it, or correct FIRSTBAD_DATABASE_URL"
+        raise CommandError(str(error), advice, status=Status.FAILED) from None
 
 
 @contextmanager

@@ -74,18 +74,15 @@ def _counted(found: tuple[Stored, ...]) -> str:
 
 def _opened(home: Path) -> tuple[Database, Artifacts]:
     """Errors: CommandError."""
-    from service.adapters.artifacts import Artifacts
+    from service import wiring
     from service.adapters.database import migrate
-    from service.adapters.database.engine import create_engine
-    from service.adapters.database.repository import Database
 
     settings = db.read_settings(home)
     db.done(lambda: migrate.check(settings.database))
     try:
-        artifacts = Artifacts(settings.store)
+        return wiring.database(settings), wiring.store(settings)
     except ValueError as error:
-        raise CommandError(f"FIRSTBAD_STORE_URL: {error}") from None
-    return Database(create_engine(settings.database)), artifacts
+        raise CommandError(str(error)) from None
 
 
 def _orphans(database: Database, artifacts: Artifacts) -> Iterator[Stored]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from worker.doctor.finding import Finding, Findings, gib, ok, problem, warning
-from worker.doctor.places import LEAST, nearest
+from worker.doctor.places import FEW, LEAST, nearest
 from worker.errors import NodeFault
 from worker.gpus import Nvml
 from worker.run import cgroups
@@ -34,7 +34,6 @@ NAMESPACES = {
     "user/max_user_namespaces": "0",
 }
 PROC = Path("/proc/sys")
-FEW_DISK = 20 * 1024**3
 WEAK = "Install bubblewrap (apt-get install bubblewrap), or allow containers alone: FIRSTBAD_SANDBOXES=docker"
 
 
@@ -147,7 +146,7 @@ def _storage(driver: str, root: Path) -> Finding:
         return problem("docker.storage", found, advice)
     if driver == "vfs":
         return warning("docker.storage", found, "Use overlay2: vfs copies the whole image for every container.")
-    return warning("docker.storage", found, advice) if usage.free < FEW_DISK else ok("docker.storage", found)
+    return warning("docker.storage", found, advice) if usage.free < FEW else ok("docker.storage", found)
 
 
 def _others(workers: dict[str, int], work_dir: Path) -> Finding:
