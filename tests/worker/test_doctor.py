@@ -271,6 +271,10 @@ def test_who_works_here_and_what_waits_is_told(node: Node, process_bench: Bench,
     outgoing = node.work_dir / "outgoing"
     (outgoing / "1.broken").touch()
     assert str(outgoing) in found(told, "left.broken").found
+    (outgoing / "2.json").touch()
+    assert not [each for each in examine(told) if each.check == "left.results"]
+    os.utime(outgoing / "2.json", (0, 0))
+    assert "1 results wait" in found(told, "left.results").found
     node.end(signal.SIGKILL)
     (outgoing / "2.json").touch()
     assert "1 results wait" in found(told, "left.results").found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from worker.settings import Settings
 #: Bytes and inodes that are free: with fewer nothing works, or soon nothing.
 LEAST, FEW = 1024**3, 20 * 1024**3
 LEAST_INODES, FEW_INODES = 1000, 100_000
+#: Seconds until a result is recorded, where all is well, and some more.
+RECORDED_S = 60.0
 REMOTE = ("nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p", "lustre", "ceph", "fuse.glusterfs")
 
 
@@ -159,7 +162,9 @@ def left(path: Path) -> Findings:
     """What earlier lives left, and who works here now."""
     holder = held_by(path / "worker.lock")
     jobs, trash = _count(path / "jobs"), _count(path / "trash")
-    waiting = len(list((path / "outgoing").glob("*.json")))
+    # A worker has what ended just now: it looks every few seconds whether it was recorded.
+    late_s = RECORDED_S if holder is not None else 0.0
+    waiting = sum(_age_s(file) >= late_s for file in (path / "outgoing").glob("*.json"))
     broken = len(list((path / "outgoing").glob(f"*{BROKEN}")))
     if holder is not None:
         yield ok("left", f"a worker is at work in {path} (pid {holder}), on {jobs} jobs")
@@ -168,13 +173,20 @@ def left(path: Path) -> Findings:
     else:
         yield ok("left", "nothing of an earlier worker")
     if waiting:
-        advice = (
-            "They are sent once a worker runs here and Redis answers." if holder is None else "See what Redis says."
-        )
+        away = "See what Redis says, and the log of the service's control worker."
+        advice = "They are sent once a worker runs here and Redis answers." if holder is None else away
         yield warning("left.results", f"{waiting} results wait in {path / 'outgoing'}", advice)
     if broken:
-        found = f"{broken} files in {path / 'outgoing'} are no messages, and were set aside"
+        found = f"{broken} files in {path / 'outgoing'} are no messages, or never recorded, and were set aside"
         yield warning("left.broken", found, f"Look at them, and remove them: {path / 'outgoing'}/*{BROKEN}")
+
+
+def _age_s(file: Path) -> float:
+    """Below any bound for one that is gone."""
+    try:
+        return max(time.time() - file.stat().st_mtime, 0.0)
+    except FileNotFoundError:
+        return -1.0
 
 
 def _count(folder: Path) -> int:
