@@ -163,15 +163,19 @@ class Outgoing:
             self._forget(kept)
 
     def _forget(self, kept: Kept) -> None:
-        with self._lock, contextlib.suppress(ValueError):
-            self._kept.remove(kept)
+        self._let_go(kept)
         with contextlib.suppress(OSError):
             kept.path.unlink(missing_ok=True)
 
     def _set_aside(self, kept: Kept) -> None:
+        """Where it cannot be, it stays for the next life of this worker."""
+        self._let_go(kept)
         with contextlib.suppress(OSError):
             kept.path.rename(kept.path.with_suffix(BROKEN))
-        self._forget(kept)
+
+    def _let_go(self, kept: Kept) -> None:
+        with self._lock, contextlib.suppress(ValueError):
+            self._kept.remove(kept)
 
 
 def key_of(task: object, message: object) -> Key | None:

@@ -213,3 +213,11 @@ def test_what_is_no_message_is_set_aside_and_keeps_nothing_back(tmp_path: Path, 
     (tmp_path / "1.json").write_text(json.dumps({"task": task, "message": message}))
     service.outgoing(tmp_path).flush()
     assert service.probes() == ["a"] and files(tmp_path) == [".broken", ".json"]
+
+
+def test_what_cannot_be_set_aside_is_not_thrown_away(tmp_path: Path, service: Service) -> None:
+    (tmp_path / "0.json").write_text("{")
+    (tmp_path / "0.broken").mkdir()
+    outgoing = service.outgoing(tmp_path)
+    outgoing.flush()
+    assert (tmp_path / "0.json").read_text() == "{" and service.got == []
