@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 import redis
 from celery import Celery, signals
@@ -24,11 +24,12 @@ from service.application.ports import QueueUnavailable, StoreBusy
 from service.domain.bisection import Gpu, Node
 from service.domain.errors import NotFound
 from service.domain.results import BuildReport, ProbeReport, SurveyReport
-from service.strangers import Stranger, about_what, stranger
+from service.strangers import Sender, Stranger, Unreadable, about_what, stranger
 from worker import contract
 from worker.contract import Queue, Task
 
 Handle = Callable[[Flow, Any], None]
+M = TypeVar("M", bound=contract.Message)
 log = logging.getLogger(__name__)
 SWEEP = "firstbad.sweep"
 #: Preparations may take minutes (a first clone); reports must not wait behind them.
@@ -133,7 +134,7 @@ def _handler(
     handling: Handling,
 ) -> Callable[[dict[str, Any]], None]:
     """A result is acknowledged to its worker by `done`, which sends it again when this process dies before that. What
-    breaks here is not: it may be mended, and the worker gives up some time. What cannot be read is: it stays so."""
+    breaks here is not: it may be mended, and the worker gives up some time."""
 
     def receive(payload: Any) -> None:
         with handling.message(task.name.lower(), about(payload)) as say:
@@ -144,9 +145,6 @@ def _handler(
                 log.warning("a report goes back into the queue: %s", task)
                 app.send_task(str(task), args=[payload], queue=str(Queue.CONTROL), retry=False, ignore_result=True)
                 return
-            except ValidationError:
-                done(payload)
-                raise
             done(payload)
 
     return receive
@@ -178,46 +176,48 @@ def about(payload: Any) -> dict[str, str]:
 
 
 def started(flow: Flow, payload: Any) -> None:
-    if _from_a_stranger(flow, payload) is not None:
-        return
-    message = contract.Started.model_validate(payload)
-    _known(lambda: flow.started(message.kind, message.id, message.attempt, message.node), message.id)
+    message = _read(flow, contract.Started, payload)
+    if not isinstance(message, Sender):
+        _known(lambda: flow.started(message.kind, message.id, message.attempt, message.node), message.id)
 
 
 def probed(flow: Flow, payload: Any) -> None:
-    if (sender := _from_a_stranger(flow, payload)) is not None:
-        if (named := sender.about("probe")) is not None:
-            refused = ProbeReport(*named, sender.node, fault=sender.fault())
+    message = _read(flow, contract.ProbeResult, payload)
+    if isinstance(message, Sender):
+        if (named := message.about("probe")) is not None:
+            refused = ProbeReport(*named, message.node, fault=message.fault())
             _known(lambda: flow.probed(refused), refused.probe)
         return
-    report = _PROBE_REPORT.validate_python(_plain(contract.ProbeResult.model_validate(payload)))
+    report = _PROBE_REPORT.validate_python(_plain(message))
     _known(lambda: flow.probed(report), report.probe)
 
 
 def built(flow: Flow, payload: Any) -> None:
-    if (sender := _from_a_stranger(flow, payload)) is not None:
-        if (named := sender.about("key")) is not None:
-            refused = BuildReport(*named, sender.node, 0.0, fault=sender.fault())
+    message = _read(flow, contract.BuildResult, payload)
+    if isinstance(message, Sender):
+        if (named := message.about("key")) is not None:
+            refused = BuildReport(*named, message.node, 0.0, fault=message.fault())
             _known(lambda: flow.built(refused), refused.key)
         return
-    report = _BUILD_REPORT.validate_python(_plain(contract.BuildResult.model_validate(payload)))
+    report = _BUILD_REPORT.validate_python(_plain(message))
     _known(lambda: flow.built(report), report.key)
 
 
 def surveyed(flow: Flow, payload: Any) -> None:
-    if (sender := _from_a_stranger(flow, payload)) is not None:
-        if (named := sender.about("bisection")) is not None:
-            refused = SurveyReport(*named, sender.node, fault=sender.fault())
+    message = _read(flow, contract.SurveyResult, payload)
+    if isinstance(message, Sender):
+        if (named := message.about("bisection")) is not None:
+            refused = SurveyReport(*named, message.node, fault=message.fault())
             _known(lambda: flow.surveyed(refused), refused.bisection)
         return
-    report = _SURVEY_REPORT.validate_python(_plain(contract.SurveyResult.model_validate(payload)))
+    report = _SURVEY_REPORT.validate_python(_plain(message))
     _known(lambda: flow.surveyed(report), report.bisection)
 
 
 def node(flow: Flow, payload: Any) -> None:
-    if _from_a_stranger(flow, payload) is not None:
+    message = _read(flow, contract.NodeReport, payload)
+    if isinstance(message, Sender):
         return
-    message = contract.NodeReport.model_validate(payload)
     state = "left" if message.event == "left" else "alive"
     now = flow.ports.clock.now()
     gpus = tuple(Gpu(gpu.index, gpu.model, contract.gpu_class(gpu.model), gpu.memory_bytes) for gpu in message.gpus)
@@ -227,15 +227,24 @@ def node(flow: Flow, payload: Any) -> None:
     flow.node(found, booted=message.event == "booted", adopted=adopted)
 
 
-def _from_a_stranger(flow: Flow, payload: Any) -> Stranger | None:
-    """Whose node gets no probes from then on, and is listed with why."""
-    sender = stranger(payload, contract.VERSION)
+def _read(flow: Flow, kind: type[M], payload: Any) -> M | Sender:
+    """The report, or the sender of one that cannot be read. A node whose messages are of another version gets no probes
+    from then on, and is listed with why."""
+    sender: Sender | None = stranger(payload, contract.VERSION)
     if sender is None:
-        return None
+        try:
+            return kind.model_validate(payload)
+        except ValidationError as error:
+            sender = Unreadable(payload, _wrong(error))
     log.warning("a report cannot be read: %s", sender.fault().message)
-    if sender.node:
+    if isinstance(sender, Stranger) and sender.node:
         flow.stranger(sender.node, sender.why, left=sender.left)
     return sender
+
+
+def _wrong(error: ValidationError) -> str:
+    several = error.errors(include_url=False, include_context=False, include_input=False)[:5]
+    return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in several)
 
 
 HANDLES: dict[Task, Handle] = {

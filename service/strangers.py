@@ -1,6 +1,7 @@
-"""What is read of a report of another version of the contract: who sent it and what it is about, and nothing else.
+"""What is read of a report that cannot be read: who sent it and what it is about, and nothing else.
 
-What another version means by a field that both have cannot be known, so none of its facts is taken for one.
+What another version of the contract means by a field that both have cannot be known, so none of its facts is taken for
+one; nor is what stands beside something that cannot be.
 """
 
 from __future__ import annotations
@@ -11,22 +12,51 @@ from typing import Any
 
 from service.domain.evidence import Fault
 
-KIND = "version"
+KIND, UNREADABLE = "version", "report"
 #: Longer ones name nothing that this service has sent.
 LONGEST = 200
+LONGEST_WRONG = 500
 
 
 @dataclass(frozen=True)
-class Stranger:
-    """`version`: as it says, of our `ours`; `node`: empty where it does not say."""
+class Sender:
+    """`node`: empty where it does not say."""
 
     payload: Mapping[str, Any]
-    version: object
-    ours: int
 
     @property
     def node(self) -> str:
         return _text(self.payload.get("node")) or ""
+
+    @property
+    def where(self) -> str:
+        return f"the worker on {self.node}" if self.node else "a worker that does not say where it is"
+
+    def about(self, name: str) -> tuple[str, int] | None:
+        """The id and the attempt, as `about_what` finds them."""
+        return about_what(self.payload, name)
+
+    def fault(self) -> Fault:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Unreadable(Sender):
+    """Of our version, with something in it that no worker sends. `wrong`: what that is."""
+
+    wrong: str
+
+    def fault(self) -> Fault:
+        message = f"{self.where} sent what cannot be read: {_printable(self.wrong)[:LONGEST_WRONG]}"
+        return Fault(UNREADABLE, message, "see the worker's log, and whether it is firstbad that runs there", self.node)
+
+
+@dataclass(frozen=True)
+class Stranger(Sender):
+    """`version`: as it says, of our `ours`."""
+
+    version: object
+    ours: int
 
     @property
     def left(self) -> bool:
@@ -37,13 +67,8 @@ class Stranger:
         """Why the node gets no probes."""
         return f"speaks version {_shown(self.version)}, this service {self.ours}: {self._advice('it')}"
 
-    def about(self, name: str) -> tuple[str, int] | None:
-        """The id and the attempt, as `about_what` finds them."""
-        return about_what(self.payload, name)
-
     def fault(self) -> Fault:
-        where = f"the worker on {self.node}" if self.node else "a worker that does not say where it is"
-        message = f"{where} speaks version {_shown(self.version)}, this service {self.ours}"
+        message = f"{self.where} speaks version {_shown(self.version)}, this service {self.ours}"
         return Fault(KIND, message, self._advice(f"firstbad on {self.node or 'its node'}"), self.node)
 
     def _advice(self, worker: str) -> str:
@@ -81,6 +106,10 @@ def _number(value: object) -> int | None:
 def _text(value: object) -> str | None:
     fits = isinstance(value, str) and 0 < len(value) <= LONGEST and value.isprintable()
     return str(value) if fits else None
+
+
+def _printable(text: str) -> str:
+    return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
 
 
 def _shown(version: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import sqlite3
 import threading
@@ -11,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import psycopg
+import pytest
 from celery import Celery
 
 from service import inbox
@@ -21,6 +23,7 @@ from service.adapters.probe_queue import CeleryQueue
 from service.application.flow import Flow
 from service.domain.lifecycle import BisectionState, ProbeState
 from tests.application.conftest import World
+from tests.application.native import submit
 from tests.redis_server import Broker
 from tests.waiting import eventually
 from worker import contract
@@ -213,18 +216,61 @@ def test_a_probe_whose_end_could_not_be_handled_is_run_again_when_it_was_silent(
     assert world.flow.bisection(probe.bisection_id).state is BisectionState.FOUND
 
 
-def test_a_build_whose_end_could_not_be_handled_is_made_again_when_it_was_silent(world: World, broker: Broker) -> None:
+def test_a_build_whose_end_cannot_be_read_is_a_fault_and_is_made_again(world: World, broker: Broker) -> None:
     id = world.submit(project="python").id
     world.workers.prepare(world.flow)
     order = world.workers.builds.pop()
     world.flow.started("build", order.key, order.attempt, "n1")
     unreadable = {"version": contract.VERSION, "key": order.key, "attempt": order.attempt, "wheel": 7}
-    assert control(broker, world.flow).tasks[str(Task.BUILT)].apply(args=[unreadable]).failed()
-    silent(world)
+    control(broker, world.flow).tasks[str(Task.BUILT)].apply(args=[unreadable], throw=True)
+    world.wait_for_retry()
     assert world.workers.builds[0].attempt == 2
-    world.workers.carries = True
     world.workers.work(world.flow, world.truth(13))
     assert world.flow.bisection(id).state is BisectionState.FOUND
+
+
+@pytest.mark.parametrize("wrong", [{"gpu_leased_s": math.inf}, {"gpu_used_s": math.nan}, {"node": "n\x1b[31m"}])
+def test_a_result_with_what_cannot_be_is_a_fault_of_its_node_and_nothing_else(
+    world: World, wrong: dict[str, object]
+) -> None:
+    answer = a_probe_s_end(world)
+    inbox.probed(world.flow, {**told(answer), **wrong})
+    probe = world.flow.probe(answer.probe)
+    assert (probe.state, probe.attempt, probe.outcome) == (ProbeState.QUEUED, 2, None)
+    assert (probe.gpu_leased_s, probe.gpu_used_s) == (0.0, 0.0)
+    (fault,) = probe.faults
+    assert (fault.kind, fault.node) == ("report", "" if "node" in wrong else "n1")
+    assert next(iter(wrong)) in fault.message and fault.message.isprintable()
+
+
+def test_a_survey_with_what_cannot_be_is_asked_for_again(native: World) -> None:
+    id = submit(native).id
+    native.flow.prepare(native.workers.prepares.pop())
+    order = native.workers.surveys.pop()
+    odd = {
+        "version": contract.VERSION,
+        "bisection": id,
+        "attempt": order.attempt,
+        "node": "n1",
+        "builder": {"python": 3},
+    }
+    inbox.surveyed(native.flow, odd)
+    assert [fault.kind for fault in native.flow.bisection(id).setup.survey.faults] == ["report"]
+    native.wait_for_retry()
+    assert [again.attempt for again in native.workers.surveys] == [2]
+
+
+@pytest.mark.parametrize("wrong", [{"slots": -100000}, {"slots": 2**70}, {"node": ""}, {"node": "n\n"}])
+def test_a_node_that_says_what_cannot_be_is_a_line_in_the_log_and_nothing_else(
+    world: World, wrong: dict[str, object], caplog: pytest.LogCaptureFixture
+) -> None:
+    before = world.flow.nodes()
+    report = contract.NodeReport(node="bad", event="alive", slots=1)
+    inbox.node(world.flow, {**told(report), **wrong})
+    inbox.started(world.flow, {**told(contract.Started(kind="probe", id="b1.1", attempt=1, node="bad")), "attempt": -1})
+    assert world.flow.nodes() == before
+    assert f"cannot be read: {next(iter(wrong))}" in caplog.text and "cannot be read: attempt" in caplog.text
+    assert all(record.getMessage().isprintable() for record in caplog.records)
 
 
 def test_a_preparation_that_breaks_ends_the_bisection_as_failed(world: World, broker: Broker, tmp_path: Path) -> None:
@@ -272,7 +318,7 @@ def test_a_worker_may_forget_what_this_database_does_not_hold_and_what_cannot_be
         app.tasks[str(task)].apply(args=[told(result)], throw=True)
     assert done(broker) == {"probe:bnone.1:1", "build:knone:1", "survey:bnone:1"}
     unreadable = {"version": contract.VERSION, "key": "kodd", "attempt": 1, "wheel": 7}
-    assert app.tasks[str(Task.BUILT)].apply(args=[unreadable]).failed()
+    app.tasks[str(Task.BUILT)].apply(args=[unreadable], throw=True)
     assert "build:kodd:1" in done(broker)
 
 
