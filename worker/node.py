@@ -26,6 +26,7 @@ from worker.contract import (
     sent_key,
     taken_key,
 )
+from worker.reading import version_said
 from worker.threads import Vital
 
 log = logging.getLogger(__name__)
@@ -196,26 +197,33 @@ class Keeper(Vital):
         self._over.set()
 
     def run(self) -> None:
-        renew = 0.0
+        renew, away = 0.0, False
         while not self._over.wait(CANCEL_S):
             now = time.monotonic()
             with self._lock:
                 held = dict(self._held)
             try:
-                self._look()
-                self._tell()
-                if held:
-                    self._cancel(held)
+                # First: what somebody has put into Redis may be what cannot be read.
                 if now >= renew and (leased := held.keys() | self._ended()):
                     self._renew(leased)
                     renew = now + RENEW_S
+                self._tell()
+                if held:
+                    self._cancel(held)
+                self._look()
             except (redis.RedisError, OSError, UnicodeError) as error:
-                log.warning("redis does not answer, leases are not renewed: %s", error)
+                if not away:
+                    log.warning("redis cannot be asked, leases may pass until it can: %s", error)
+                away = True
+            else:
+                if away:
+                    log.info("redis can be asked again")
+                away = False
 
     def _look(self) -> None:
         out, service = self._redis.mget([out_key(self._node), SERVICE_KEY])
         self._out(out is not None)
-        self.service = int(service) if isinstance(service, str) and service.isdigit() else service
+        self.service = version_said(service)
 
     def _tell(self) -> None:
         """While an order counts as being in the queue, nobody misses the lease of him who has it."""

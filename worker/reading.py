@@ -75,6 +75,12 @@ def other_version(version: object, node: str) -> NodeFault:
     return NodeFault("version", message, _upgrade(version, node))
 
 
+def version_said(said: object) -> object:
+    """Of a text in Redis: a number where it is one."""
+    number = _number(said)
+    return said if number is None else number
+
+
 def mismatch(version: object, node: str) -> str:
     """What is wrong between this worker and its service; empty when nothing is."""
     if version is None or version == VERSION:

@@ -12,7 +12,7 @@ from worker.build.source import redacted
 from worker.contract import SERVICE_KEY, VERSION
 from worker.doctor.finding import Finding, Findings, ok, problem, warning
 from worker.node import connect
-from worker.reading import mismatch
+from worker.reading import mismatch, version_said
 
 PINGS = 5
 #: Seconds: what takes longer is felt in every heartbeat; clocks that are apart so far spoil times, and then signatures.
@@ -133,8 +133,7 @@ def _service(client: redis.Redis, node: str) -> Findings:
             "service", found, "Start the control plane, or see whether both name the same FIRSTBAD_REDIS_URL."
         )
         return
-    version: object = int(said) if isinstance(said, str) and said.isdigit() else said
-    wrong = mismatch(version, node)
+    wrong = mismatch(version_said(said), node)
     if wrong:
         message, _, advice = wrong.partition(". ")
         yield problem("service", message, advice)
