@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from service.application.nodes import OTHER_VERSION, STRANGE
 from service.domain.evidence import Fault
 
-KIND, UNREADABLE = "version", "report"
+UNREADABLE = "report"
 #: Longer ones name nothing that this service has sent.
 LONGEST = 200
 LONGEST_WRONG = 500
@@ -65,11 +66,11 @@ class Stranger(Sender):
     @property
     def why(self) -> str:
         """Why the node gets no probes."""
-        return f"speaks version {_shown(self.version)}, this service {self.ours}: {self._advice('it')}"
+        return f"{STRANGE}{_shown(self.version)}, this service {self.ours}: {self._advice('it')}"
 
     def fault(self) -> Fault:
-        message = f"{self.where} speaks version {_shown(self.version)}, this service {self.ours}"
-        return Fault(KIND, message, self._advice(f"firstbad on {self.node or 'its node'}"), self.node)
+        message = f"{self.where} {STRANGE}{_shown(self.version)}, this service {self.ours}"
+        return Fault(OTHER_VERSION, message, self._advice(f"firstbad on {self.node or 'its node'}"), self.node)
 
     def _advice(self, worker: str) -> str:
         if not _is_number(self.version):
