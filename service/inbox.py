@@ -24,7 +24,7 @@ from service.application.ports import QueueUnavailable, StoreBusy
 from service.domain.bisection import Gpu, Node
 from service.domain.errors import NotFound
 from service.domain.results import BuildReport, ProbeReport, SurveyReport
-from service.strangers import Sender, Stranger, Unreadable, about_what, stranger
+from service.strangers import Sender, Stranger, Unreadable, about_what, printable, stranger
 from worker import contract
 from worker.contract import Queue, Task
 
@@ -85,6 +85,7 @@ def control_app(
         worker_redirect_stdouts=False,
         worker_enable_remote_control=False,
         broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
         task_default_queue=str(Queue.CONTROL),
     )
     _register(app, flow, queue, patience, handling or Handling(Meters(), pulse(flow, 0.0)))
@@ -97,9 +98,12 @@ def pulse(flow: Flow, sweep_s: float) -> Pulse:
 
 
 def _register(app: Celery, flow: Flow, queue: CeleryQueue, patience: Patience, handling: Handling) -> None:
-    def prepare(id: str) -> None:
+    def prepare(id: object) -> None:
+        if not isinstance(id, str) or not contract.is_name(id):
+            log.warning("the preparation of what has no name is dropped: %.80r", id)
+            return
         with handling.message("prepare", {"bisection": id}, slow=True), queue.preparing(id):
-            patience(lambda: flow.prepare(id))
+            _known(lambda: patience(lambda: flow.prepare(id)), id)
 
     def prepare_failed(self: object, error: BaseException, task_id: str, args: list[str], *rest: object) -> None:
         """What is only away is no failure: the sweep has it prepared again."""
@@ -172,7 +176,7 @@ def about(payload: Any) -> dict[str, str]:
     bisection = payload.get("bisection") or str(probe).rpartition(".")[0]
     found = {"bisection": bisection, "probe": probe, "build": build}
     found |= {name: payload.get(name, "") for name in ("attempt", "node")}
-    return {name: str(value)[:200] for name, value in found.items() if value not in ("", None)}
+    return {name: printable(str(value)[:200]) for name, value in found.items() if value not in ("", None)}
 
 
 def started(flow: Flow, payload: Any) -> None:
@@ -257,11 +261,11 @@ HANDLES: dict[Task, Handle] = {
 
 
 def _known(call: Callable[[], None], id: str) -> None:
-    """A report about something that this database does not hold is another service's, or an erased one's."""
+    """What comes about something that this database does not hold is another service's, or an erased one's."""
     try:
         call()
     except NotFound as error:
-        log.warning("a report about %s is dropped: %s", id, error)
+        log.warning("a message about %s is dropped: %s", id, error)
 
 
 def _plain(message: contract.ProbeResult | contract.BuildResult | contract.SurveyResult) -> dict[str, Any]:
@@ -269,7 +273,7 @@ def _plain(message: contract.ProbeResult | contract.BuildResult | contract.Surve
 
 
 def run(redis_url: str, flow: Flow, queue: CeleryQueue, sweep_s: float, meters: Meters | None = None) -> None:
-    """Consumes until SIGTERM."""
+    """Consumes until SIGTERM. Errors: SystemExit, when it breaks, so that whoever keeps it up starts it again."""
     ended, beats = threading.Event(), pulse(flow, sweep_s)
     app = control_app(redis_url, flow, queue, Patience(ended), Handling(meters or Meters(), beats))
     ticker = threading.Thread(target=_tick, args=(app, sweep_s, ended), daemon=True)
@@ -290,6 +294,8 @@ def run(redis_url: str, flow: Flow, queue: CeleryQueue, sweep_s: float, meters: 
     )
     with beating(beats, flow.beat, flow.beats_no_more):
         worker.start()
+    if worker.exitcode:
+        raise SystemExit(worker.exitcode)
 
 
 def _tick(app: Celery, sweep_s: float, ended: threading.Event) -> None:

@@ -48,7 +48,7 @@ class Unreadable(Sender):
     wrong: str
 
     def fault(self) -> Fault:
-        message = f"{self.where} sent what cannot be read: {_printable(self.wrong)[:LONGEST_WRONG]}"
+        message = f"{self.where} sent what cannot be read: {printable(self.wrong)[:LONGEST_WRONG]}"
         return Fault(UNREADABLE, message, "see the worker's log, and whether it is firstbad that runs there", self.node)
 
 
@@ -109,7 +109,7 @@ def _text(value: object) -> str | None:
     return str(value) if fits else None
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import shutil
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -16,6 +18,7 @@ import pytest
 from celery import Celery
 
 from service import inbox
+from service.adapters.database import migrate
 from service.adapters.database.engine import create_engine
 from service.adapters.database.repository import Database
 from service.adapters.git_history import GitHistory
@@ -54,6 +57,9 @@ def test_messages_of_a_whole_bisection(world: World) -> None:
         probe = world.workers.probes.pop(0)
         started = contract.Started(kind="probe", id=probe.probe, attempt=probe.attempt, node="n")
         inbox.started(world.flow, told(started))
+        assert world.flow.probe(probe.probe).leased_at is None
+        inbox.started(world.flow, told(started.model_copy(update={"leased": True})))
+        assert world.flow.probe(probe.probe).leased_at is not None
         answer = contract.ProbeResult(
             probe=probe.probe, attempt=probe.attempt, node="n", outcome=outcome(truth(probe.source.sha))
         )
@@ -336,6 +342,36 @@ def test_a_redis_that_is_away_keeps_nothing_from_being_recorded(world: World, br
     broker.stop()
     app.tasks[str(Task.PROBED)].apply(args=[told(answer)], throw=True)
     assert world.flow.probe(answer.probe).state is ProbeState.JUDGED
+
+
+@pytest.mark.parametrize("id", [None, {}, 7, "", "b\n1", "bnone"])
+def test_the_preparation_of_nothing_is_dropped(world: World, broker: Broker, id: object) -> None:
+    app = control(broker, world.flow)
+    app.tasks[str(Task.PREPARE)].apply(args=[id], throw=True)
+    assert world.flow.bisections() == ()
+
+
+def test_log_lines_of_a_report_hold_nothing_that_cannot_be_printed() -> None:
+    odd = {"kind": "probe", "id": "b\nx.1", "attempt": "\x1b[2J", "node": "\x1b[2J"}
+    assert all(value.isprintable() for value in inbox.about(odd).values())
+
+
+CONSUMES = """
+import sys
+from service import roles, wiring
+roles.consume(wiring.wire(wiring.settings(home=sys.argv[1], redis_url=sys.argv[2])))
+"""
+
+
+def test_a_control_worker_that_breaks_says_so_by_its_status(broker: Broker, tmp_path: Path) -> None:
+    migrate.upgrade(f"sqlite:///{tmp_path / 'firstbad.sqlite'}")
+    broker.client().lpush(contract.Queue.CONTROL, "garbage")
+    command = [sys.executable, "-c", CONSUMES, str(tmp_path), broker.url]
+    assert subprocess.run(command, capture_output=True, timeout=120, check=False).returncode == 1
+
+
+def test_a_control_worker_waits_for_its_redis_for_as_long_as_that_takes(world: World, broker: Broker) -> None:
+    assert control(broker, world.flow).conf.broker_connection_max_retries is None
 
 
 def silent(world: World) -> None:
