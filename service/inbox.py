@@ -182,7 +182,8 @@ def about(payload: Any) -> dict[str, str]:
 def started(flow: Flow, payload: Any) -> None:
     message = _read(flow, contract.Started, payload)
     if not isinstance(message, Sender):
-        _known(lambda: flow.started(message.kind, message.id, message.attempt, message.node), message.id)
+        about_it = (message.kind, message.id, message.attempt, message.node)
+        _known(lambda: flow.started(*about_it, leased=message.leased), message.id)
 
 
 def probed(flow: Flow, payload: Any) -> None:

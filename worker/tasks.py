@@ -161,11 +161,12 @@ class Worker:
         if self.keeper.is_out():
             message = f"{self.settings.node} is taken out, and takes no probe"
             raise NodeFault("node-out", message, "Put it back in, or leave it to other nodes.")
-        return self.pipeline.probe(order, stop)
+        key = ("probe", order.probe, order.attempt)
+        return self.pipeline.probe(order, stop, lambda: self._started(key, leased=True))
 
-    def _started(self, key: Key) -> None:
+    def _started(self, key: Key, *, leased: bool = False) -> None:
         kind, id, attempt = key
-        message = Started(kind=kind, id=id, attempt=attempt, node=self.settings.node)
+        message = Started(kind=kind, id=id, attempt=attempt, node=self.settings.node, leased=leased)
         with contextlib.suppress(Unreachable):
             self._send(Task.STARTED, message.model_dump(mode="json"))
 

@@ -26,6 +26,7 @@ ADDED: dict[str, tuple[tuple[str, sa.types.TypeEngine, Default], ...]] = {
         *_TURN,
         ("due_at", _TIME, None),
         ("sent_at", _TIME, None),
+        ("leased_at", _TIME, None),
         ("gpu_leased_s", sa.Double(), "0"),
         ("gpu_used_s", sa.Double(), "0"),
         ("log_removed_at", _TIME, None),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from service.application import builds, queues, turns
+from service.application import builds, turns
 from service.application.ports import Transaction
 from service.domain.bisection import Bisection, Probe
 from service.domain.errors import NotNow
@@ -59,8 +59,8 @@ def probe(tx: Transaction, live: Probe, now: datetime, reason: str) -> Probe:
 
 def charged(tx: Transaction, probe: Probe, until: datetime) -> Probe:
     """With the time that its cards were held by an attempt of which nothing will be heard that counts."""
-    if probe.state is not ProbeState.RUNNING or probe.started_at is None or probe.queue == queues.CPU:
+    if probe.state is not ProbeState.RUNNING or probe.leased_at is None:
         return probe
     cards = tx.bisection(probe.bisection_id).request.recipe.resources.gpus
-    seconds = max((until - probe.started_at).total_seconds(), 0.0)
+    seconds = max((until - probe.leased_at).total_seconds(), 0.0)
     return replace(probe, gpu_leased_s=probe.gpu_leased_s + cards * seconds)

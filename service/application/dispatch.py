@@ -42,7 +42,7 @@ def rebuild(tx: Transaction, probe: Probe, now: datetime) -> Probe:
         build = builds.wanted_at(tx, build, place, now)
     else:
         build = builds.start(tx, builds.placed(replace(build, ahead=False, faults=(), notes=()), place), now)
-    waiting = replace(probe, state=moved(probe.state, ProbeState.BUILDING), started_at=None, node=None)
+    waiting = replace(probe, state=moved(probe.state, ProbeState.BUILDING), started_at=None, leased_at=None, node=None)
     if build.state not in LIVE_BUILDS:
         return after_build(tx, waiting, build, now)
     tx.save_probe(waiting)
@@ -93,7 +93,7 @@ def queue_probe(tx: Transaction, probe: Probe, now: datetime, delay_s: float = 0
     """A new attempt, which waits for its turn: whatever an older one still reports is stale from here on."""
     fresh = replace(probe, state=moved(probe.state, ProbeState.QUEUED), attempt=probe.attempt + 1, queued_at=now)
     fresh = replace(fresh, due_at=now + timedelta(seconds=delay_s) if delay_s else None, sent_at=None)
-    queued = replace(fresh, started_at=None, silent_since=None, node=None, queue=_queue(tx, probe))
+    queued = replace(fresh, started_at=None, leased_at=None, silent_since=None, node=None, queue=_queue(tx, probe))
     tx.save_probe(queued)
     return queued
 

@@ -237,12 +237,15 @@ class Flow(Upkeep):
         """We broke in the middle of this bisection: say so instead of letting it hang."""
         self._end(id, BisectionState.FAILED, wording.internal_error(error))
 
-    def started(self, kind: str, id: str, attempt: int, node: str) -> None:
-        note = {"probe": record.probe_started, "build": record.build_started}.get(kind)
-        if note is None:
+    def started(self, kind: str, id: str, attempt: int, node: str, *, leased: bool = False) -> None:
+        """`leased`: it holds its GPUs now."""
+        if kind not in ("probe", "build"):
             return
         with self._work() as tx:
-            note(tx, id, attempt, node, self.ports.clock.now())
+            if kind == "probe":
+                record.probe_started(tx, id, attempt, node, self.ports.clock.now(), leased=leased)
+            else:
+                record.build_started(tx, id, attempt, node, self.ports.clock.now())
 
     def probed(self, report: ProbeReport) -> None:
         id = report.probe.rpartition(".")[0]

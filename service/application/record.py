@@ -43,12 +43,18 @@ _IN_FLIGHT = (ProbeState.QUEUED, ProbeState.RUNNING)
 _IN_WORK = (BuildState.QUEUED, BuildState.RUNNING)
 
 
-def probe_started(tx: Transaction, id: str, attempt: int, node: str, now: datetime) -> None:
+def probe_started(tx: Transaction, id: str, attempt: int, node: str, now: datetime, *, leased: bool = False) -> None:
+    """`leased`: it holds its GPUs. Of the two messages that say so the second may be read first."""
     probe = tx.probe(id, lock=True)
-    if probe.attempt != attempt or probe.state is not ProbeState.QUEUED:
+    if probe.attempt != attempt or probe.state not in _IN_FLIGHT:
         return
-    tx.save_probe(replace(probe, state=ProbeState.RUNNING, node=node, started_at=now, silent_since=None))
-    tx.add_event(probe.bisection_id, now, "started", {"probe": id, "node": node, "attempt": attempt})
+    leased_at = now if leased and probe.leased_at is None else probe.leased_at
+    if probe.state is ProbeState.QUEUED:
+        begun = replace(probe, state=ProbeState.RUNNING, node=node, started_at=now, silent_since=None)
+        tx.save_probe(replace(begun, leased_at=leased_at))
+        tx.add_event(probe.bisection_id, now, "started", {"probe": id, "node": node, "attempt": attempt})
+    elif leased_at != probe.leased_at:
+        tx.save_probe(replace(probe, leased_at=leased_at))
 
 
 def build_started(tx: Transaction, key: str, attempt: int, node: str, now: datetime) -> None:

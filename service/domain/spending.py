@@ -20,10 +20,10 @@ class Spent:
 
 
 def spent(found: Bisection, probes: Iterable[Probe], now: datetime) -> Spent:
-    """`probes`: all of the bisection. What runs has cost its cards since it began."""
+    """`probes`: all of the bisection. What runs has cost its cards since it held them."""
     several = tuple(probes)
     cards = found.request.recipe.resources.gpus
-    running = sum(_seconds(p.started_at, now) for p in several if p.state is ProbeState.RUNNING)
+    running = sum(_seconds(p.leased_at, now) for p in several if p.state is ProbeState.RUNNING)
     return Spent(
         # A number's run may say nothing yet, and was one all the same.
         probes=sum(probe.state in (ProbeState.JUDGED, ProbeState.FAULTED) for probe in several),

@@ -65,7 +65,7 @@ def rows(revision: str) -> dict[str, list[dict[str, Any]]]:
     if revision >= "0005":
         bisection |= {"priority": "high", "paused_at": later, "paused_s": 5.5}
         turn = {"turn": "0 ada", "asked_at": AT, "held": True, "due_at": None, "sent_at": AT, "log_removed_at": None}
-        probe |= {**turn, "queue": "gpu.h100", "gpu_leased_s": 4.5, "gpu_used_s": 3.5, "log_removed_at": later}
+        probe |= {**turn, "queue": "gpu.h100", "gpu_leased_s": 4.5, "gpu_used_s": 3.5, "leased_at": AT}
         build |= turn
         node |= {"labels": ["nvlink"], "models": ["Qwen/Qwen3-8B"]}
     waiting = {"state": "queued", "outcome": None, "faults": [], "verdict": None, "reason": "", "finished_at": None}

@@ -9,8 +9,10 @@ import pytest
 from service.application.submission import BudgetForm
 from service.domain.bisection import Bisection, Gpu, Node
 from service.domain.budget import Budget
+from service.domain.evidence import Fault
 from service.domain.lifecycle import LIVE_PROBES, BisectionState, ProbeState
 from service.domain.recipe import Resources
+from service.domain.results import ProbeReport
 from tests.application import test_measuring as measuring
 from tests.application.conftest import World
 from tests.fakes.workers import result
@@ -149,7 +151,7 @@ def test_no_node_holds_more_cards_than_it_was_given_for_longer_than_it_had_them(
 
 def test_the_cards_of_what_runs_are_spent_while_it_runs_and_kept_when_it_is_lost(cards: World) -> None:
     id = begin(cards, project="gpus", budget=BudgetForm(gpu_hours=1))
-    order = cards.workers.start(cards.flow)
+    order = cards.workers.start_with_cards(cards.flow)
     cards.clock.pass_(600)
     assert cards.flow.report(id).spent.gpu_s == pytest.approx(1200, abs=1)
     cards.workers.carries = False
@@ -160,11 +162,37 @@ def test_the_cards_of_what_runs_are_spent_while_it_runs_and_kept_when_it_is_lost
     assert cards.flow.report(id).spent.gpu_s == pytest.approx(1200, abs=1)
     cards.workers.carries = True
     cards.workers.probes = cards.workers.probes[-1:]
-    cards.workers.start(cards.flow)
+    cards.workers.start_with_cards(cards.flow)
     cards.clock.pass_(1201)
     cards.flow.sweep()
     assert cards.flow.bisection(id).state is BisectionState.CANCELLED
     assert cards.flow.report(id).spent.gpu_s == pytest.approx(3602, abs=1)
+
+
+def test_waiting_for_cards_on_the_node_costs_none(cards: World) -> None:
+    id = begin(cards, project="gpus", budget=BudgetForm(gpu_hours=1))
+    order = cards.workers.start(cards.flow)
+    cards.clock.pass_(7200)
+    cards.flow.sweep()
+    assert cards.flow.bisection(id).state is BisectionState.CHECKING_ENDS
+    assert cards.flow.report(id).spent.gpu_s == 0.0
+    cards.flow.started("probe", order.probe, order.attempt, "n1", leased=True)
+    cards.clock.pass_(100)
+    cards.flow.started("probe", order.probe, order.attempt, "n1")
+    assert cards.flow.report(id).spent.gpu_s == pytest.approx(200, abs=1)
+    cards.flow.cancel(id, "me")
+    assert cards.flow.report(id).spent.gpu_s == pytest.approx(200, abs=1)
+
+
+def test_the_next_attempt_costs_none_before_it_holds_its_cards(cards: World) -> None:
+    id = begin(cards, project="gpus", budget=BudgetForm(gpu_hours=1))
+    order = cards.workers.probes.pop(0)
+    cards.flow.started("probe", order.probe, order.attempt, "n1", leased=True)
+    assert cards.flow.probe(order.probe).state is ProbeState.RUNNING, "the first message is read later"
+    cards.flow.probed(ProbeReport(order.probe, order.attempt, "n1", fault=Fault("lost", "gone"), gpu_leased_s=0.0))
+    cards.workers.start(cards.flow)
+    cards.clock.pass_(600)
+    assert cards.flow.report(id).spent.gpu_s == 0.0
 
 
 def test_of_a_number_the_suspects_are_the_commits_that_it_may_be(world: World) -> None:

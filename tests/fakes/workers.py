@@ -114,6 +114,11 @@ class Workers:
         flow.started("probe", order.probe, order.attempt, "n1")
         return order
 
+    def start_with_cards(self, flow: Flow) -> ProbeOrder:
+        order = self.start(flow)
+        flow.started("probe", order.probe, order.attempt, "n1", leased=True)
+        return order
+
     def run(self, flow: Flow, truth: Truth) -> ProbeOrder:
         order = self.start(flow)
         flow.probed(result(order, truth(order.source.sha)))

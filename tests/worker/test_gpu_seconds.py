@@ -15,7 +15,7 @@ from tests.worker.bench import Background, Bench, running
 from tests.worker.conftest import pipeline
 from worker.contract import Gpus, Reproduction, Sandbox
 from worker.pipeline.meter import Meter
-from worker.run.stop import CANCELLED, STOPPED
+from worker.run.stop import CANCELLED, STOPPED, Stop
 
 TWO = Gpus(count=2, model="fake-80gb")
 
@@ -62,9 +62,20 @@ def test_a_fault_costs_what_was_held_until_then(gpu_bench: Bench) -> None:
 
 def test_who_only_waited_for_cards_pays_nothing(gpu_bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "held-0").write_text(str(os.getpid()))
-    result = gpu_bench.probe("true", gpus=TWO)
-    assert result.fault is not None and result.fault.kind == "gpu-held"
-    assert result.gpu_leased_s == 0.0
+    order, told = gpu_bench.order("true", gpus=TWO), []
+    result = gpu_bench.pipeline.probe(order, Stop(), lambda: told.append("leased"))
+    assert result is not None and result.fault is not None and result.fault.kind == "gpu-held"
+    assert (result.gpu_leased_s, told) == (0.0, [])
+
+
+@pytest.mark.parametrize(("gpus", "times"), [(TWO, 1), (None, 0)])
+def test_it_is_told_once_that_cards_are_held(
+    gpu_bench: Bench, gpus: Gpus | None, times: int
+) -> None:
+    order, told = gpu_bench.order("true", gpus=gpus), []
+    result = gpu_bench.pipeline.probe(order, Stop(), lambda: told.append("leased"))
+    assert result is not None and result.outcome is not None
+    assert len(told) == times
 
 
 def test_a_cancel_that_comes_when_the_run_is_over_takes_nothing_from_the_bill(gpu_bench: Bench) -> None:

@@ -44,6 +44,10 @@ def test_a_node_takes_what_is_for_it_alone_and_for_its_gpus(node: Node, process_
         order = process_bench.order("true")
         node.send(order, queue)
         assert node.result(order.probe).outcome is not None
+    order = process_bench.order("true", gpus=Gpus(count=2, model="fake-80gb"))
+    node.send(order, gpu_queue("fake-80gb"))
+    assert node.result(order.probe).outcome is not None
+    assert [node.next(Task.STARTED, id=order.probe)["leased"] for _ in range(2)] == [False, True]
 
 
 def test_a_node_that_is_taken_out_takes_no_probe_until_it_is_put_back(node: Node, process_bench: Bench) -> None:

@@ -153,11 +153,14 @@ class Outcome(Message):
 
 
 class Started(Message):
+    """Sent when an attempt is begun, and with `leased` once more when its GPUs are held, if it wants any."""
+
     version: int = VERSION
     kind: Literal["build", "probe", "survey"]
     id: Name
     attempt: Count
     node: Name
+    leased: bool = False
 
 
 class ProbeResult(Message):

@@ -27,8 +27,12 @@ class Pipeline:
 
     site: Site
 
-    def probe(self, order: ProbeOrder, stop: Stop) -> ProbeResult | None:
-        answer, meter = ProbeResult(probe=order.probe, attempt=order.attempt, node=self.site.node), Meter()
+    def probe(
+        self, order: ProbeOrder, stop: Stop, on_lease: Callable[[], None] = lambda: None
+    ) -> ProbeResult | None:
+        """`on_lease` is called once it holds its GPUs, if it wants any."""
+        answer = ProbeResult(probe=order.probe, attempt=order.attempt, node=self.site.node)
+        meter = Meter(on_lease=on_lease)
         return _metered(_answered(answer, lambda: {"outcome": probe(self.site, order, stop, meter)}), meter)
 
     def resume(self, resumed: Resumed, stop: Stop) -> ProbeResult | None:

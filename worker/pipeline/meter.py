@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 
 @dataclass
 class Meter:
-    """Cards times seconds: `leased_s`, that they were held; `used_s`, of these, while a run was under way.
+    """Cards times seconds: `leased_s`, that they were held; `used_s`, of these, while a run was under way. `on_lease` is
+    called once they are.
 
     A run that is taken up again was begun by another process: the clocks of both are those of the node, by which it is
     told how long that was ago.
@@ -18,6 +19,7 @@ class Meter:
 
     leased_s: float = 0.0
     used_s: float = 0.0
+    on_lease: Callable[[], None] = lambda: None
     _cards: int = 0
 
     @contextlib.contextmanager
@@ -25,6 +27,8 @@ class Meter:
         """`since`: seconds of the epoch, when the lease began; None: now."""
         self._cards, began = cards, _ago(since)
         try:
+            if cards and since is None:
+                self.on_lease()
             yield
         finally:
             self.leased_s = cards * (time.monotonic() - began)

@@ -126,6 +126,7 @@ class ProbeRow(Base):
     held: Mapped[bool]
     due_at: Mapped[datetime | None]
     sent_at: Mapped[datetime | None]
+    leased_at: Mapped[datetime | None]
     gpu_leased_s: Mapped[float]
     gpu_used_s: Mapped[float]
     log_removed_at: Mapped[datetime | None]
