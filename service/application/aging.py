@@ -37,3 +37,6 @@ class Aging(Protocol):
         """Of builds by their keys: the path of the wheel that is kept, and whether one is under way."""
 
     def logs_removed(self, owners: Collection[Owner], at: datetime) -> None: ...
+    def forget_delivered(self, before: datetime, most: int) -> int:
+        """Of the messages that were delivered, the first so many are looked at, and those of before that time are kept
+        no longer. How many these are."""

@@ -105,7 +105,8 @@ class Transaction(Aging, Waiting, Protocol):
         """By id, those with a greater id than `after`."""
 
     def post(self, message: Message, at: datetime) -> None:
-        """Into the outbox, to be sent at that time or later. One whose key is there already is not posted again."""
+        """Into the outbox, to be sent at that time or later. One whose key is there already is not posted again, until
+        it is forgotten."""
 
     def undelivered(
         self, *, due: datetime | None = None, limit: int = 100, removals: bool = False

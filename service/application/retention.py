@@ -22,6 +22,9 @@ log = logging.getLogger(__name__)
 EVERY_S = 3600.0
 BATCH, BATCHES = 50, 10
 LOGS, WHEELS, PASSING = "logs", "wheels", "tmp"
+#: For so long a message that was delivered keeps its key, so that the same one is not posted again. So many go in a
+#: transaction, and BATCHES of these at one look.
+KEPT_MESSAGES, MESSAGES = timedelta(days=7), 500
 #: A file that no row knows may be a worker's that is about to tell of it. This is the least that one is left alone.
 YOUNG = timedelta(days=1)
 _OWNER = re.compile(r"logs/(([^./]+)\.[0-9]+)\.")
@@ -43,6 +46,13 @@ class Retention(Work):
         for wheel in gone:
             with self._work() as tx:
                 evict.evict(tx, wheel, now)
+
+    def _forget_messages(self) -> None:
+        before = self.ports.clock.now() - KEPT_MESSAGES
+        for _ in range(BATCHES):
+            with self.ports.bisections.transaction() as tx:
+                if tx.forget_delivered(before, MESSAGES) < MESSAGES:
+                    return
 
     def _retain_logs(self) -> None:
         """Once in EVERY_S, by whoever comes first; what is more than one look takes is left to the next sweep."""

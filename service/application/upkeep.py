@@ -26,6 +26,7 @@ class Upkeep(Retention):
         self._deliver(pending)
         self._evict()
         self._retain_logs()
+        self._forget_messages()
         missing = sweep.missing(carried, self.ports.queue)
         touched |= self._look_after_nodes()
         for ticket in sorted(ticket for ticket in carried if ticket.silent or ticket in missing):

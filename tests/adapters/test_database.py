@@ -273,3 +273,25 @@ def test_a_database_that_answers_is_no_trouble_and_one_that_does_not_is(database
     said = nowhere.trouble() or ""
     assert "does not answer" in said
     assert "secret" not in said
+
+
+def test_messages_that_were_delivered_long_ago_are_forgotten_in_batches_and_no_others(database: Database) -> None:
+    with database.transaction() as transaction:
+        for number in range(10):
+            transaction.post(Message("build", f"m{number}", {}), T0)
+        for number in (0, 1, 2, 3, 4, 6, 7):
+            transaction.delivered(f"m{number}", T0)
+    with database.transaction() as transaction:
+        transaction.delivered("m8", later(60))
+    told = []
+    for _ in range(4):
+        with database.transaction() as transaction:
+            told.append(transaction.forget_delivered(later(60), 3))
+    assert told == [3, 3, 1, 0]
+    with database.transaction() as transaction:
+        assert [message.key for message in transaction.undelivered()] == ["m5", "m9"]
+        for number in range(10):
+            transaction.post(Message("build", f"m{number}", {}), T0)
+        again = [message.key for message in transaction.undelivered()]
+    # What is kept is not posted again.
+    assert sorted(again) == [f"m{number}" for number in range(10) if number != 8]

@@ -13,7 +13,7 @@ import pytest
 from service.adapters.artifacts import Artifacts
 from service.application import evict, retention
 from service.application.ports import Kept, StoreBusy, Stored
-from service.domain.bisection import Probe
+from service.domain.bisection import Message, Probe
 from service.domain.errors import NotFound, Removed
 from service.domain.evidence import Fault, Log, Outcome
 from service.domain.lifecycle import BisectionState, BuildState
@@ -326,3 +326,20 @@ def test_a_link_in_the_store_leads_nowhere(tmp_path: Path) -> None:
     (tmp_path / "store" / "logs" / "away").symlink_to(outside)
     (tmp_path / "store" / "logs" / "b1.1.1.log").symlink_to(outside / "b1.1.1.log.zst")
     assert list(Artifacts(str(tmp_path / "store")).stored("logs")) == []
+
+
+def test_what_was_sent_is_forgotten_after_a_week_and_may_be_posted_again_then(world: World) -> None:
+    def posted_again() -> bool:
+        with world.flow.ports.bisections.transaction() as tx:
+            tx.post(Message("cancel", "once", {}), world.clock.now())
+            found = [message.key for message in tx.undelivered()]
+            tx.delivered("once", world.clock.now())
+        return "once" in found
+
+    assert posted_again()
+    world.clock.pass_(6 * DAY)
+    world.flow.sweep()
+    assert not posted_again()
+    world.clock.pass_(DAY + 60)
+    world.flow.sweep()
+    assert posted_again()

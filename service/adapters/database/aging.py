@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, and_, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, Table, and_, delete, exists, func, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from service.adapters.database.pending import Writer
-from service.adapters.database.rows import BISECTIONS, BUILDS, COUNTED, PROBES
+from service.adapters.database.rows import BISECTIONS, BUILDS, COUNTED, OUTBOX, PROBES
 from service.application.aging import Owner
 from service.domain.evidence import Fault, Outcome
 from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_BUILDS, LIVE_PROBES, BuildState
@@ -65,6 +65,13 @@ class SqlAging:
             ids = sorted(owner.id for owner in owners if owner.kind == kind)
             if ids:
                 self._connection.execute(update(table).where(key.in_(ids)).values(log_removed_at=at))
+
+    def forget_delivered(self, before: datetime, most: int) -> int:
+        # By the key, and so many alone: there is no index of when they were, and the first ones are the oldest.
+        first = select(OUTBOX.c.id, OUTBOX.c.delivered_at).where(OUTBOX.c.delivered_at.is_not(None))
+        oldest = first.order_by(OUTBOX.c.id).limit(most).subquery()
+        gone = select(oldest.c.id).where(oldest.c.delivered_at < before)
+        return self._connection.execute(delete(OUTBOX).where(OUTBOX.c.id.in_(gone))).rowcount
 
     def _logs(self, kind: str) -> Select[Any]:
         """Of logs the paths alone: an outcome may be long. Faults are few, and whole."""
