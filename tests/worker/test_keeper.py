@@ -77,3 +77,11 @@ def test_a_redis_that_is_away_is_said_once(broker: Broker, caplog: pytest.LogCap
     finally:
         keeper.close()
         keeper.join(30)
+
+
+def test_what_has_a_result_is_neither_taken_nor_taken_up_again_and_counts_as_held(broker: Broker) -> None:
+    ended, other = ("probe", "b1.1", 1), ("probe", "b1.2", 1)
+    keeper = Keeper(connect(broker.url), "node-1", lambda out: None, lambda: {ended})
+    assert not keeper.take(ended, Stop()) and not keeper.again(ended, Stop())
+    assert keeper.take(other, Stop())
+    assert {(held.kind, held.id, held.attempt) for held in keeper.held()} == {ended, other}
