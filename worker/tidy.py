@@ -44,6 +44,7 @@ class Tidy(threading.Thread):
 
     def tidy(self) -> None:
         try:
+            self._site.bin.empty()
             self._within_budget()
             self._broken()
             cgroups.remove_forgotten(GROUPS_S)

@@ -90,8 +90,11 @@ class CeleryQueue:
             self._redis.set(contract.SERVICE_KEY, str(contract.VERSION), ex=VERSION_S)
 
     def cancel(self, kind: str, id: str, attempt: int) -> None:
-        with _unavailable():
-            self._redis.set(contract.cancel_key(kind, id, attempt), "1", ex=CANCEL_S)
+        """Its order may be lost: nobody else would take the mark away that it was sent."""
+        with _unavailable(), self._redis.pipeline(transaction=False) as pipe:
+            pipe.set(contract.cancel_key(kind, id, attempt), "1", ex=CANCEL_S)
+            pipe.delete(contract.sent_key(kind, id, attempt))
+            pipe.execute()
 
     def done(self, attempt: Attempt) -> None:
         """Lets the worker forget its result. Errors: QueueUnavailable."""

@@ -113,6 +113,15 @@ def test_a_cancel_leaves_the_mark_that_workers_watch(broker: Broker) -> None:
     assert broker.client().exists(contract.cancel_key("build", "k", 1))
 
 
+def test_a_cancel_takes_the_mark_away_that_the_order_was_sent(broker: Broker) -> None:
+    queue, client = CeleryQueue(broker.url), broker.client()
+    client.set(contract.sent_key("build", "k", 1), "build")
+    client.set(contract.sent_key("build", "k", 2), "build")
+    queue.cancel("build", "k", 1)
+    assert not client.exists(contract.sent_key("build", "k", 1))
+    assert client.exists(contract.sent_key("build", "k", 2)), "that of another attempt stays"
+
+
 def test_a_preparation_holds_its_lease_while_it_runs(broker: Broker) -> None:
     queue = CeleryQueue(broker.url)
     queue.send_prepare("b1")

@@ -152,6 +152,13 @@ def test_what_could_not_be_sent_is_kept_for_a_month(bench: Bench) -> None:
     assert sorted(path.name for path in outgoing.iterdir()) == ["new.broken", "old.json"]
 
 
+def test_what_lies_in_the_bin_is_removed(bench: Bench) -> None:
+    left = bench.pipeline.site.bin.folder / "left"
+    (left / "deep").mkdir(parents=True)
+    tidy(bench, MIB)
+    eventually(lambda: not left.exists(), what="what was left in the bin is gone")
+
+
 def test_groups_of_workers_that_are_gone_are_removed_and_one_that_is_missed_is_made_again() -> None:
     needs("cpu-groups")
     name = f"test-{os.getpid()}"

@@ -34,7 +34,7 @@ class Bin:
         self._put(moved)
 
     def empty(self) -> None:
-        """Removes soon what a worker left in it that was killed."""
+        """Removes soon what a worker left in it that was killed, and what could not be removed before."""
         for path in self.folder.iterdir() if self.folder.is_dir() else ():
             self._put(path)
 
