@@ -80,6 +80,29 @@ def test_a_password_that_is_the_name_of_something_else_does_not_take_that_name_o
     assert hide(None, "", "firstbad.sweep of firstbad://x:firstbad@y") == "firstbad.sweep of firstbad://***@y"
 
 
+@pytest.mark.parametrize(
+    ("address", "password"),
+    [
+        ("postgresql://u:long/password@h/db", "long/password"),
+        ("postgresql+psycopg://u:pass#word@h/db", "pass#word"),
+        ("redis://:pa[ssw0rd@h/0", "pa[ssw0rd"),
+        ("postgresql://u:pa%22ss%5Cwo%0Ard@h/db", 'pa"ss\\wo\nrd'),
+    ],
+)
+def test_no_line_shows_a_password_however_it_is_written_there(address: str, password: str) -> None:
+    hide = hiding([address])
+    for line in (
+        address,
+        f"no {password}",
+        json.dumps({"event": f"no {password}"}),
+        f"no {password!r}",
+        json.dumps({"event": f"no {password!r}"}, ensure_ascii=False),
+    ):
+        shown = hide(None, "", line)
+        assert "***" in shown
+        assert not any(part in shown for part in ("long", "word", "w0rd", "ss\\"))
+
+
 def test_ids_of_reports_are_those_of_what_they_are_about() -> None:
     started = contract.Started(kind="probe", id="b1.2", attempt=3, node="n").model_dump()
     assert inbox.about(started) == {"bisection": "b1", "probe": "b1.2", "attempt": "3", "node": "n"}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import sys
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -16,6 +18,8 @@ from structlog.typing import Processor
 _CREDENTIALS = re.compile(r"(://)[^/@\s\"']+@")
 #: A password beside others in the words of PostgreSQL, or after the question mark of an address.
 _NAMED = re.compile(r"(password=)(?:'[^']*'|[^\s&\"']+)", re.IGNORECASE)
+#: As SQLAlchemy and redis take it, slashes and all; a parser of addresses would end the host there.
+_WRITTEN = re.compile(r"[a-z0-9+]+://[^:/@]*:([^@]+)@", re.IGNORECASE)
 #: Shorter ones would be found in any text.
 SHORTEST = 4
 #: What their level would let through says nothing that ours do not.
@@ -70,10 +74,19 @@ def hiding(addresses: Collection[str]) -> Callable[[Any, str, Any], str]:
 
 
 def _passwords(address: str) -> set[str]:
-    """As they are written in the address, and as they are; but not one that is a name there as well, as it stands in
-    lines of many kinds, and is no secret."""
-    parts = urlsplit(address)
-    written = {parts.password} if parts.password else set()
-    written |= {value for name, values in parse_qs(parts.query).items() if "password" in name for value in values}
-    names = {parts.username, parts.hostname, parts.path.strip("/"), parts.scheme}
-    return {form for found in written for form in (found, unquote(found)) if form not in names}
+    """As they are written in the address, as they are, and as JSON and Python quote them; but not one that is a name
+    there as well, as it stands in lines of many kinds, and is no secret."""
+    written, names = set(_WRITTEN.findall(address)), set[str | None]()
+    with suppress(ValueError):
+        parts = urlsplit(address)
+        written |= {parts.password} if parts.password else set()
+        written |= {value for name, values in parse_qs(parts.query).items() if "password" in name for value in values}
+        names = {parts.username, parts.hostname, parts.path.strip("/"), parts.scheme}
+    plain = {form for found in written for form in (found, unquote(found)) if form not in names}
+    return plain | {quoted for form in plain for quoted in _quoted(form)}
+
+
+def _quoted(text: str) -> tuple[str, ...]:
+    """Also what is quoted by the one and then by the other, as an error's text in a line of JSON."""
+    shown = repr(text)[1:-1]
+    return (shown, *(json.dumps(form, ensure_ascii=False)[1:-1] for form in (text, shown)))
