@@ -7,12 +7,15 @@ import re
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, ByteSize, Field, IPvAnyAddress, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 SandboxName = Literal["process", "docker"]
 _PASSWORD = re.compile(r"://[^/@\s]+@")
+#: The same in what should be an address and is none.
+_BEFORE_HOST = re.compile(r"^([a-z0-9+]*://)?.*@", re.DOTALL)
 
 _AGE = re.compile(r"([0-9]{1,5}) ?([mhdw])")
 _SECONDS = {"m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
@@ -101,6 +104,18 @@ class Settings(BaseSettings):
     def _split(cls, value: object) -> object:
         return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
+    @field_validator("redis_url")
+    @classmethod
+    def _address(cls, value: str | None) -> str | None:
+        try:
+            found = urlsplit(value or "")
+            wrong = found.port == 0 or "@" in found.path
+        except ValueError:
+            wrong = True
+        if wrong:
+            raise ValueError("it names no host and port; write / in a password as %2F, and # as %23")
+        return value
+
     @property
     def allowed_sandboxes(self) -> frozenset[SandboxName]:
         """What others can reach runs their code in containers alone, unless the operator names more."""
@@ -151,6 +166,8 @@ def complaints(error: ValidationError) -> list[str]:
     for wrong in error.errors(include_url=False):
         name, said = str(wrong["loc"][0]), wrong["msg"]
         value = _PASSWORD.sub("://***@", str(wrong["input"]))
+        if name.endswith("_url"):
+            value = _BEFORE_HOST.sub(r"\1***@", value)
         examples = Settings.model_fields[name].examples if name in Settings.model_fields else None
         like = f"; write it like {examples[0]}" if examples else ""
         lines.append(f"FIRSTBAD_{name.upper()}: {value!r}: {said[:1].lower()}{said[1:]}{like}")

@@ -45,6 +45,8 @@ MOST_CARDS = 256
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:=/+-]{0,62}")
 MOST_LABELS = 50
 _PASSWORD = re.compile(r"://[^/@\s]+@")
+#: The same in what should be an address and is none.
+_BEFORE_HOST = re.compile(r"^([a-z0-9+]*://)?.*@", re.DOTALL)
 #: What one of a list is called, and all there are.
 _NAMES = {"roles": ("role", get_args(Role)), "sandboxes": ("sandbox", get_args(SandboxKind))}
 
@@ -112,6 +114,18 @@ class Settings(BaseSettings):
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
         return value.expanduser().resolve() if value is not None else None
+
+    @field_validator("redis_url")
+    @classmethod
+    def _address(cls, value: str) -> str:
+        try:
+            found = urlsplit(value)
+            wrong = found.port == 0 or "@" in found.path
+        except ValueError:
+            wrong = True
+        if wrong:
+            raise ValueError("it names no host and port; write / in a password as %2F, and # as %23")
+        return value
 
     @field_validator("node")
     @classmethod
@@ -197,6 +211,8 @@ def complaints(error: ValidationError) -> list[str]:
 
 def _complaint(name: str, message: str, given: object) -> str:
     value = _PASSWORD.sub("://***@", ",".join(given) if isinstance(given, tuple) else str(given))
+    if name.endswith("_url"):
+        value = _BEFORE_HOST.sub(r"\1***@", value)
     if name in _NAMES:
         what, known = _NAMES[name]
         return f"FIRSTBAD_{name.upper()}: {value!r} is no {what}; known are {', '.join(known)}"

@@ -38,6 +38,14 @@ def test_a_host_that_is_no_address_is_told() -> None:
     assert said.startswith("FIRSTBAD_HOST: 'example.org'") and said.endswith("write it like 127.0.0.1")
 
 
+@pytest.mark.parametrize("url", ["redis://:pa/ssw0rd@host/0", "redis://:1/ssw0rd@host", "ssw0rd@host"])
+def test_an_address_of_redis_that_cannot_be_read_is_told_without_its_password(url: str) -> None:
+    with pytest.raises(ValidationError) as raised:
+        Settings(redis_url=url)
+    (said,) = complaints(raised.value)
+    assert said.startswith("FIRSTBAD_REDIS_URL: ") and "ssw0rd" not in said
+
+
 @pytest.mark.parametrize(("host", "near"), [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("::1", "[::1]")])
 def test_it_is_reached_from_its_own_machine_by_a_url(host: str, near: str) -> None:
     with listening(ip_address(host), 0) as listener:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from worker.run.job import INSIDE, forget_other_insides, install_inside
 from worker.run.view import View, files_of, interpreter
-from worker.settings import Settings
+from worker.settings import Settings, complaints
 
 
 def test_lists_are_written_with_commas(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,3 +107,26 @@ def test_copies_of_other_versions_are_forgotten_when_nothing_runs_in_them(tmp_pa
     assert install_inside(tmp_path) == inside and other.exists()
     forget_other_insides(tmp_path)
     assert list(inside.parent.iterdir()) == [inside]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://:pa/ssw0rd@host:6379/0",
+        "redis://:pa#ssw0rd@host/0",
+        "redis://:12/ssw0rd@host/0",
+        "redis://:pa[ssw0rd@host/0",
+        "ssw0rd@host",
+        "redis://host:port/0",
+    ],
+)
+def test_an_address_that_cannot_be_read_is_refused_and_its_password_not_shown(url: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        Settings(redis_url=url)
+    (said,) = complaints(refused.value)
+    assert said.startswith("FIRSTBAD_REDIS_URL: ") and "ssw0rd" not in said and "host" in said
+
+
+def test_a_password_may_hold_anything_that_is_written_as_addresses_write_it() -> None:
+    url = "rediss://user:pa%2Fss%23%40word@[::1]:6380/1"
+    assert Settings(redis_url=url).redis_url == url
