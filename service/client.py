@@ -34,6 +34,7 @@ from service.doors.api.views import (
     RequestView,
     View,
 )
+from service.doors.hiding import without_password
 
 V = TypeVar("V", bound=View)
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -80,6 +81,7 @@ class Client:
 
     def __init__(self, base_url: str, *, timeout_s: float = 60.0) -> None:
         self.base_url = base_url.rstrip("/")
+        self._shown = without_password(self.base_url)
         self._patient = httpx.Timeout(timeout_s, connect=5.0, read=None)
         try:
             self._http = httpx.Client(
@@ -90,7 +92,7 @@ class Client:
                 headers={"Accept": "application/json"},
             )
         except (httpx.InvalidURL, ValueError) as error:
-            raise NoService(f"{base_url!r} is no URL: {error}", "write it like http://127.0.0.1:8377") from None
+            raise NoService(f"{self._shown!r} is no URL: {error}", "write it like http://127.0.0.1:8377") from None
 
     def __enter__(self) -> Self:
         return self
@@ -268,16 +270,16 @@ class Client:
             return self._stranger(answer)
 
     def _stranger(self, answer: httpx.Response) -> NoService:
-        detail = f"{self.base_url} answers (status {answer.status_code}), but not as firstbad does"
+        detail = f"{self._shown} answers (status {answer.status_code}), but not as firstbad does"
         return NoService(detail, "check the URL: --url or FIRSTBAD_URL")
 
     def _unreachable(self, error: httpx.TransportError) -> NoService:
         if isinstance(error, httpx.UnsupportedProtocol):
-            return NoService(f"{self.base_url!r} is no URL of a service", "write it like http://127.0.0.1:8377")
+            return NoService(f"{self._shown!r} is no URL of a service", "write it like http://127.0.0.1:8377")
         if isinstance(error, httpx.ConnectError):
-            return NoService(f"no firstbad answers at {self.base_url}", f"start it with: firstbad up{self._port()}")
+            return NoService(f"no firstbad answers at {self._shown}", f"start it with: firstbad up{self._port()}")
         what = str(error) or type(error).__name__
-        return NoService(f"the connection to {self.base_url} broke: {what}", "try again; see the service's log")
+        return NoService(f"the connection to {self._shown} broke: {what}", "try again; see the service's log")
 
     def _port(self) -> str:
         """What `firstbad up` must be told to answer at this URL."""

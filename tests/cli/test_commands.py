@@ -288,6 +288,13 @@ def test_without_a_service_the_next_step_is_told(terminal: Terminal) -> None:
         ]
 
 
+def test_a_password_in_the_url_is_not_told(terminal: Terminal) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        place = f"127.0.0.1:{listener.getsockname()[1]}"
+    done = terminal.run("list", "--url", f"http://user:pa55word@{place}")
+    assert done.err.splitlines()[0] == f"firstbad: no firstbad answers at http://user:***@{place}"
+
+
 @pytest.mark.parametrize("url", ["", "localhost:8377", "ftp://127.0.0.1", "http://", "http://[", "http://\x01", "x y"])
 def test_what_is_no_url_is_told(terminal: Terminal, url: str) -> None:
     done = terminal.run("list", "--url", url)
