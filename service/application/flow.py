@@ -35,6 +35,7 @@ from service.domain.errors import UserError
 from service.domain.figures import Beat, Figures
 from service.domain.lifecycle import BisectionState
 from service.domain.results import BuildReport, ProbeReport, SurveyReport
+from service.domain.spending import without_rest
 
 #: Ends that stand on verdicts.
 REOPENED = frozenset({BisectionState.FOUND, BisectionState.SUSPECTS, BisectionState.REFUSED})
@@ -170,7 +171,7 @@ class Flow(Upkeep):
             changed = tuple(probe for probe in after if probe.verdict is not before[probe.id])
             again = bisection.state in REOPENED and (bool(changed) or taken_back(bisection, after))
             if again:
-                anew = replace(bisection, answer=None, problem=None, ended_at=None)
+                anew = replace(without_rest(bisection, self.ports.clock.now()), answer=None, problem=None)
                 self._to(tx, anew, BisectionState.CHECKING_ENDS)
         if again or changed:
             self._advance_all([id])

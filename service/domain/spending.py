@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from service.domain.bisection import Bisection, Probe
@@ -35,6 +35,12 @@ def spent(found: Bisection, probes: Iterable[Probe], now: datetime) -> Spent:
 def wall_s(found: Bisection, now: datetime) -> float:
     """Seconds since it was submitted, or until it ended, without those in which it was paused."""
     return lasted_s(found.created_at, found.ended_at or now, found.paused_at, found.paused_s)
+
+
+def without_rest(ended: Bisection, now: datetime) -> Bisection:
+    """It, to go on: the time since its end is not spent, and a pause in which it ended is over."""
+    rested = _seconds(ended.paused_at or ended.ended_at, now)
+    return replace(ended, ended_at=None, paused_at=None, paused_s=ended.paused_s + rested)
 
 
 def lasted_s(begin: datetime, end: datetime, paused_at: datetime | None, paused_s: float) -> float:

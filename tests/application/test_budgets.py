@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from service.application.submission import BudgetForm
-from service.domain.bisection import Bisection, Gpu, Node
+from service.domain.bisection import Bisection, Gpu, Node, Purpose
 from service.domain.budget import Budget
 from service.domain.evidence import Fault
 from service.domain.lifecycle import LIVE_PROBES, BisectionState, ProbeState
@@ -193,6 +193,28 @@ def test_the_next_attempt_costs_none_before_it_holds_its_cards(cards: World) -> 
     cards.workers.start(cards.flow)
     cards.clock.pass_(600)
     assert cards.flow.report(id).spent.gpu_s == 0.0
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_the_time_since_its_end_is_not_spent_by_one_that_is_judged_again(world: World, paused: bool) -> None:
+    id = begin(world, budget=BudgetForm(wall="1h"))
+    while world.flow.bisection(id).candidates_left != 2:
+        world.workers.run(world.flow, world.truth(13))
+    order = world.workers.start(world.flow)
+    if paused:
+        world.flow.pause(id, "me")
+    world.flow.probed(result(order, world.truth(13)(order.source.sha)))
+    assert world.flow.bisection(id).state is BisectionState.FOUND
+    world.clock.pass_(86400)
+    with world.flow.ports.bisections.transaction() as tx:
+        for probe in tx.probes(id):
+            if probe.purpose is Purpose.SEARCH and probe.outcome is not None:
+                tx.save_probe(replace(probe, outcome=replace(probe.outcome, exit_status=1)))
+    world.flow.judge_again(id)
+    world.flow.sweep()
+    again = world.flow.bisection(id)
+    assert (again.state, again.paused_at) == (BisectionState.SEARCHING, None), again.answer
+    assert world.flow.report(id).spent.wall_s < 60
 
 
 def test_of_a_number_the_suspects_are_the_commits_that_it_may_be(world: World) -> None:
