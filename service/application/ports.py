@@ -63,6 +63,9 @@ class Transaction(Aging, Waiting, Protocol):
     def bisections(self, states: Collection[BisectionState] = (), *, limit: int = 100) -> tuple[Bisection, ...]:
         """Newest first; of every state when none is named."""
 
+    def unchanged(self, states: Collection[BisectionState], *, limit: int) -> tuple[Bisection, ...]:
+        """Those of these states that have not changed for longest, these first."""
+
     def add_probe(self, probe: Probe) -> None: ...
     def probe(self, id: str, *, lock: bool = False) -> Probe:
         """Errors: NotFound. Locks are taken in the order bisection, build, probe."""

@@ -46,7 +46,7 @@ def carried(tx: Transaction) -> frozenset[Ticket]:
     sent = {Ticket(out.kind, out.id, out.attempt, out.silent) for out in tx.all_out()}
     # Never under way by themselves: what they wait for has ended in a way that told nobody.
     waiting = {Ticket("build", stuck.id, stuck.attempt) for stuck in tx.stuck()}
-    unprepared = {_of_preparation(found) for found in tx.bisections(UNPREPARED, limit=1000)}
+    unprepared = {_of_preparation(found) for found in tx.unchanged(UNPREPARED, limit=1000)}
     return frozenset(sent | waiting | unprepared)
 
 

@@ -399,3 +399,19 @@ def test_the_log_of_a_probe_that_runs_cannot_be_read_yet(world: World) -> None:
     world.flow.probed(result(order, 1))
     with pytest.raises(NotFound):
         list(world.flow.log(order.probe).pieces)
+
+
+def test_a_lost_preparation_is_found_behind_many_newer_ones_that_wait(world: World) -> None:
+    id = world.submit().id
+    world.workers.prepares.clear()
+    with world.flow.ports.bisections.transaction() as tx:
+        found = tx.bisection(id)
+        for number in range(1000):
+            at = world.clock.now()
+            tx.add_bisection(
+                replace(found, id=f"x{number}", state=BisectionState.PREPARING, created_at=at, updated_at=at)
+            )
+    world.workers.carries = False
+    world.clock.pass_(31)
+    world.flow.sweep()
+    assert id in world.workers.prepares

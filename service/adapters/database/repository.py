@@ -65,6 +65,11 @@ class SqlTransaction(SqlAging, SqlFigures, Turns):
             query = query.where(BISECTIONS.c.state.in_(sorted(states)))
         return self._remember(tuple(from_row(Bisection, row) for row in self._rows(query)))
 
+    def unchanged(self, states: Collection[BisectionState], *, limit: int) -> tuple[Bisection, ...]:
+        query = select(BISECTIONS).where(BISECTIONS.c.state.in_(sorted(states)))
+        query = query.order_by(BISECTIONS.c.updated_at, BISECTIONS.c.id).limit(limit)
+        return self._remember(tuple(from_row(Bisection, row) for row in self._rows(query)))
+
     def add_probe(self, probe: Probe) -> None:
         self._add(PROBES, probe)
         if (known := self._numbered.get(probe.bisection_id)) is not None:
