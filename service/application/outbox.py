@@ -10,7 +10,7 @@ from typing import Any
 from service.application.measure import cards_of
 from service.application.orders import Composer
 from service.application.ports import Ports, Transaction
-from service.application.queues import BUILD
+from service.application.queues import BUILD, PICKY, node_of
 from service.domain.bisection import Build, Message, Probe
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 
@@ -62,7 +62,11 @@ class Recorder:
         self.tx.save_probe(probe)
         begun = probe.state is ProbeState.RUNNING or (probe.state is ProbeState.QUEUED and probe.sent_at is not None)
         if not begun and not (probe.state is ProbeState.BUILDING and not probe.attempt):
-            self.touched.update((probe.queue, self._queues.get(probe.id, probe.queue)))
+            queues = {probe.queue, self._queues.get(probe.id, probe.queue)}
+            self.touched.update(queues)
+            if any(node_of(queue) is not None for queue in queues):
+                # What waits for a node with certain labels or models is sent to it by its name.
+                self.touched.update(queue for queue in self.tx.waiting_queues() if queue.startswith(PICKY))
 
     def save_build(self, build: Build) -> None:
         self.tx.save_build(build)

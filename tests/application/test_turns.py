@@ -326,6 +326,16 @@ def test_needs_and_submitters_of_any_length_are_kept_and_sent(world: World) -> N
     assert {order.bisection: order.target for order in world.workers.probes} == dict.fromkeys(ids, "n1")
 
 
+def test_a_slot_of_a_node_with_a_label_that_becomes_free_goes_to_the_next(world: World) -> None:
+    node(world, 0, "n1", labels=("l", "m"))
+    ids = [begin(world, resources=ResourcesForm(labels=("l",))) for _ in range(3)]
+    other = begin(world, by="other", resources=ResourcesForm(labels=("m",)))
+    assert len(world.workers.probes) == 2
+    world.flow.cancel(ids[0], "me")
+    world.flow.cancel(ids[1], "me")
+    assert {order.bisection for order in world.workers.probes[2:]} == {ids[2], other}
+
+
 def test_what_was_sent_to_the_one_node_with_its_label_waits_for_another_when_that_one_leaves(world: World) -> None:
     node(world, 1, "n1", labels=("nvlink",))
     begin(world, resources=ResourcesForm(labels=("nvlink",)))
