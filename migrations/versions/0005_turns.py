@@ -61,12 +61,32 @@ def upgrade() -> None:
             for column, _, default in columns:
                 if default is not None:
                     table.alter_column(column, server_default=None)
+    _queue()
     for table in ("probes", "builds"):
         op.execute(_OF_BISECTION.format(table=table))
         # What was queued had been sent.
         op.execute(f"UPDATE {table} SET sent_at = queued_at WHERE state IN ('queued', 'running')")
     for name, table, columns, where in INDEXES:
         op.create_index(name, table, columns, sqlite_where=where, postgresql_where=where)
+
+
+def _queue() -> None:
+    """Where the probes that are there would wait."""
+    probes = sa.table("probes", *(sa.column(name, sa.Text()) for name in ("bisection_id", "queue", "target")))
+    bisections = sa.table("bisections", sa.column("id", sa.Text()), sa.column("setup", sa.JSON()))
+    gpu_class = bisections.c.setup["gpu_class"].as_string()
+    with_gpus = sa.select(bisections.c.id).where(gpu_class.is_not(None))
+    of_it = sa.select(gpu_class).where(bisections.c.id == probes.c.bisection_id).scalar_subquery()
+    op.execute(
+        probes.update()
+        .where(probes.c.bisection_id.in_(with_gpus))
+        .values(queue=sa.literal("gpu.", sa.Text()) + of_it)
+    )
+    op.execute(
+        probes.update()
+        .where(probes.c.target.is_not(None))
+        .values(queue=sa.literal("node.", sa.Text()) + probes.c.target)
+    )
 
 
 def downgrade() -> None:

@@ -59,18 +59,21 @@ def rows(revision: str) -> dict[str, list[dict[str, Any]]]:
         build |= {"native_key": "n", "base_key": None, "origin": "built", "notes": [], "ahead": False, "used_at": later}
         node["roles"] = ["run"]
     if revision >= "0003":
+        bisection["setup"] |= {"gpu_class": "h100"}
         probe |= {"target": "n1", "own_day": True}
         node["gpus"] = [{"index": 0, "model": "H100", "gpu_class": "h100", "memory_bytes": 80 * 10**9}]
         node["out"] = "a card fell off the bus"
     if revision >= "0005":
         bisection |= {"priority": "high", "paused_at": later, "paused_s": 5.5}
         turn = {"turn": "0 ada", "asked_at": AT, "held": True, "due_at": None, "sent_at": AT, "log_removed_at": None}
-        probe |= {**turn, "queue": "gpu.h100", "gpu_leased_s": 4.5, "gpu_used_s": 3.5, "leased_at": AT}
+        probe |= {**turn, "queue": "gpu.h100", "gpu_leased_s": 4.5, "gpu_used_s": 3.5, "log_removed_at": later}
+        probe |= {"leased_at": AT}
         build |= turn
         node |= {"labels": ["nvlink"], "models": ["Qwen/Qwen3-8B"]}
     waiting = {"state": "queued", "outcome": None, "faults": [], "verdict": None, "reason": "", "finished_at": None}
     queued = {**probe, **waiting, "id": "b1.2", "number": 2, "attempt": 1, "node": None, "started_at": None}
     running = {**queued, "id": "b1.3", "number": 3, "state": "running", "node": "n1", "started_at": later}
+    running |= {"target": None} if revision >= "0003" else {}
     made = {
         "bisections": [bisection],
         "probes": [probe, queued, running],

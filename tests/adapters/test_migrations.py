@@ -223,6 +223,8 @@ def _check_read(url: str, revision: str) -> None:
     assert (queued.held, judged.gpu_leased_s) == ((True, 4.5) if revision >= "0005" else (False, 0.0))
     # What was queued had been sent, and is not sent again at once.
     assert queued.sent_at == queued.queued_at and running.sent_at is not None and building.sent_at is not None
+    own, gpus = ("node.n1", "gpu.h100") if revision >= "0003" else ("cpu", "cpu")
+    assert (queued.queue, running.queue) == (gpus if revision >= "0005" else own, gpus)
     assert queued.turn == ("0 ada" if revision >= "0005" else "1 ada")
 
 
