@@ -77,7 +77,9 @@ def wanted_at(tx: Transaction, build: Build, place: Place, now: datetime) -> Bui
 
 def _asked_again(tx: Transaction, build: Build, place: Place, now: datetime, *, ahead: bool) -> Build:
     """What was begun ahead is waited for from now on: its order is sent once more, to go before the others."""
-    mine = build if build.state not in LIVE_BUILDS else placed(build, first_of(place_of(build), place))
+    # A mere wish puts nothing elsewhere that somebody waits for, who may be paused.
+    put = build.state in LIVE_BUILDS and (build.ahead or not ahead)
+    mine = placed(build, first_of(place_of(build), place)) if put else build
     wanted = _save(tx, replace(mine, ahead=build.ahead and ahead, used_at=now))
     if build.ahead and not ahead and build.state is BuildState.QUEUED and build.sent_at is not None:
         key = f"build:{build.key}:{build.attempt}:wanted"
@@ -88,7 +90,10 @@ def _asked_again(tx: Transaction, build: Build, place: Place, now: datetime, *, 
 
 
 def _hurry(tx: Transaction, others: Sequence[Build], place: Place, now: datetime) -> None:
-    """What is waited for is not ahead any more, and waits where those stand who wait for it."""
+    """What is waited for is not ahead any more, and waits where those stand who wait for it. Who is paused hurries
+    nothing."""
+    if place.held:
+        return
     for other in others:
         # Its turn may come at this moment, which takes no lock of its native code.
         other = tx.build(other.key, lock=True) or other  # noqa: PLW2901
@@ -228,7 +233,8 @@ def release(tx: Transaction, key: str, now: datetime) -> None:
     if build is None or build.state not in LIVE_BUILDS:
         return
     if _needed(tx, build):
-        stand(tx, build, now)
+        # Whose wish it was gave it up; it is left for who waits for it.
+        stand(tx, _save(tx, replace(build, ahead=False)) if build.ahead else build, now)
         return
     cancel(tx, build, now)
     if build.native_key is not None:

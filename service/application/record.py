@@ -208,6 +208,10 @@ def retry_build(tx: Transaction, build: Build, fault: Fault, now: datetime) -> f
     build = replace(build, faults=faults)
     if fault.kind == LOST_BASE and build.base_key is not None:
         builds.lose(tx, build.base_key, now)
+    if build.ahead and tx.bisection(build.bisection_id).paused_at is not None:
+        # A pause gives up what was to be made ahead; what ran was to end by itself.
+        builds.cancel(tx, build, now)
+        return frozenset()
     if not spent(faults):
         again = builds.start(tx, build, now, delay_s(faults))
         return frozenset() if again.state in LIVE_BUILDS else release(tx, again, now)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
+from service.application import builds
+from service.application.keys import Keys
 from service.application.ordered import ProbeOrder
 from service.domain.bisection import Node
 from service.domain.budget import Priority
 from service.domain.errors import NotFound, NotNow
 from service.domain.evidence import Fault
 from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_BUILDS, LIVE_PROBES, BisectionState, BuildState, ProbeState
-from service.domain.results import ProbeReport
+from service.domain.results import BuildReport, ProbeReport
 from tests.application.conftest import World
-from tests.application.native import begun
+from tests.application.native import begun, state
+from tests.application.native import node as on_builders
 from tests.application.test_races import at_once
 from tests.fakes.workers import result
 
@@ -176,6 +180,50 @@ def test_native_code_that_only_the_paused_wants_waits_again_when_who_hurried_it_
     assert build is not None
     assert (build.state, build.held, build.sent_at) == (BuildState.QUEUED, True, None)
     assert ("build", order.key, order.attempt) in native.workers.cancelled
+
+
+def test_a_build_that_runs_ahead_for_the_paused_and_is_lost_is_given_up(native: World) -> None:
+    on_builders(native, 2, "build")
+    id = begun(native).id
+    order = next(order for order in native.workers.builds if order.ahead)
+    native.flow.started("build", order.key, order.attempt, "n1")
+    native.flow.pause(id, "me")
+    assert state(native, order.key) is BuildState.RUNNING
+    native.workers.builds.clear()
+    native.flow.built(BuildReport(order.key, order.attempt, "n1", 1.0, fault=Fault("lost", "gone")))
+    assert (state(native, order.key), native.workers.builds) == (BuildState.CANCELLED, [])
+
+
+def test_a_wish_ahead_begins_nothing_that_only_the_paused_waits_for(native: World) -> None:
+    on_builders(native, 2, "build")
+    paused = begun(native, good=(native.shas[3],), bad=native.shas[5])
+    native.flow.pause(paused.id, "me")
+    (held,) = [build for build in native.flow.builds(paused.id) if build.state is BuildState.QUEUED]
+    other = native.flow.bisection(begun(native, good=(native.shas[3],), bad=native.shas[8]).id)
+    with native.flow.ports.bisections.transaction() as tx:
+        build = builds.ask(tx, other, held.sha, Keys(held.key, held.native_key), native.clock.now(), ahead=True)
+    assert (build.held, build.ahead, build.sent_at) == (True, False, None)
+
+
+def test_who_is_paused_hurries_nothing_that_another_one_makes_ahead(native: World) -> None:
+    on_builders(native, 2, "build")
+    other = begun(native)
+    ahead = next(build for build in native.flow.builds(other.id) if build.ahead)
+    paused = begun(native, good=(native.shas[1],), bad=native.shas[5])
+    native.flow.pause(paused.id, "me")
+    with native.flow.ports.bisections.transaction() as tx:
+        now = native.clock.now()
+        build = tx.build(ahead.key, lock=True)
+        assert build is not None
+        tx.save_build(replace(build, ahead=True))
+        waiting = next(one for one in tx.builds_of_native(ahead.native_key or "") if one.state is BuildState.WAITING)
+        assert waiting.held
+        builds.start(tx, waiting, now)
+        left = tx.build(ahead.key)
+        assert left is not None and left.ahead
+        builds.release(tx, ahead.key, now)
+        left = tx.build(ahead.key)
+    assert left is not None and (left.ahead, left.held, left.state) == (False, True, BuildState.QUEUED)
 
 
 def test_a_build_that_runs_while_its_bisection_is_paused_ends_and_its_probe_waits(world: World) -> None:
