@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 @dataclass
 class Meter:
-    """Cards times seconds: `leased_s`, that they were held; `used_s`, of these, while a run was under way. `on_lease` is
-    called once they are.
+    """Cards times seconds: `leased_s`, that they were held; `used_s`, of these, while a run was under way. `on_lease`
+    is called once they are.
 
     A run that is taken up again was begun by another process: the clocks of both are those of the node, by which it is
     told how long that was ago.
