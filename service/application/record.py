@@ -6,6 +6,7 @@ Each function returns the ids of the bisections that may go on from here.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
@@ -73,6 +74,7 @@ def probe_ended(tx: Transaction, report: ProbeReport, now: datetime) -> bool:
         if probe.attempt != report.attempt or probe.state is ProbeState.CANCELLED:
             stale: dict[str, object] = {"probe": probe.id, "attempt": report.attempt, "node": report.node}
             tx.add_event(probe.bisection_id, now, "stale", stale)
+            _forget_logs(tx, probe, report.outcome, now)
         return False
     leased, used = _of_gpus(tx, probe, report, now)
     probe = replace(probe, node=report.node, started_at=probe.started_at or now)
@@ -82,6 +84,22 @@ def probe_ended(tx: Transaction, report: ProbeReport, now: datetime) -> bool:
     elif report.outcome is not None:
         _observed(tx, probe, report.outcome, now)
     return True
+
+
+def _forget_logs(tx: Transaction, probe: Probe, dropped: Outcome | None, now: datetime) -> None:
+    """Those of an outcome that is not kept, which may have been kept before: nobody would find them in the store."""
+    kept = {path for outcome in (probe.outcome, *(fault.outcome for fault in probe.faults)) for path in _logs(outcome)}
+    for path in _logs(dropped):
+        if path not in kept:
+            builds.remove(tx, path, now)
+
+
+def _logs(outcome: Outcome | None) -> Iterator[str]:
+    """Of the run and of its control."""
+    while outcome is not None:
+        if outcome.log is not None:
+            yield outcome.log.path
+        outcome = outcome.control
 
 
 def _of_gpus(tx: Transaction, probe: Probe, report: ProbeReport, now: datetime) -> tuple[float, float]:
@@ -97,6 +115,7 @@ def _observed(tx: Transaction, probe: Probe, outcome: Outcome, now: datetime) ->
     if ruled.gives is Gives.OWN_DAY:
         data: dict[str, object] = {"probe": probe.id, "sha": probe.sha, "reason": ruled.reason}
         tx.add_event(probe.bisection_id, now, "own day", data)
+        _forget_logs(tx, probe, outcome, now)
         queue_probe(tx, replace(probe, own_day=True), now)
     elif ruled.gives in (Gives.FAULT, Gives.LATER, Gives.OUT):
         fault = Fault(ruled.kind, ruled.reason, ruled.advice, probe.node or "", outcome)

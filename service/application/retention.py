@@ -95,6 +95,11 @@ class Retention(Work):
             return True
         stored = sorted(self.ports.artifacts.stored(LOGS), key=lambda file: (file.at, file.path))
         over = sum(file.bytes for file in stored) - most
+        if over > 0 and (lost := frozenset(orphans(self.ports.bisections, stored, now))):
+            # Nothing that is known has to leave for them.
+            several = sum(file.bytes for file in lost)
+            log.warning("%d bytes of logs are no bisection's: firstbad store tidy removes them", several)
+            over, stored = over - several, [file for file in stored if file not in lost]
         sizes = {file.path: file.bytes for file in stored}
         for number, files in enumerate(_batches(stored)):
             if over <= 0 or number == BATCHES:

@@ -17,8 +17,10 @@ from service.domain.bisection import Message, Probe
 from service.domain.errors import NotFound, Removed
 from service.domain.evidence import Fault, Log, Outcome
 from service.domain.lifecycle import BisectionState, BuildState
+from service.domain.results import ProbeReport
 from tests.application.conftest import SteppedClock, World
 from tests.application.native import begun, state, with_policy
+from tests.fakes.workers import result
 from tests.s3_server import S3
 
 DAY = 86400.0
@@ -174,6 +176,36 @@ def test_the_oldest_logs_go_until_the_others_fit(world: World, store: Store) -> 
     removed = [probe.id for probe in first if world.flow.probe(probe.id).log_removed_at is not None]
     assert len(removed) == len(first) - 2
     assert {log_path(probe) for probe in first if probe.id not in removed} <= store.names()
+
+
+def test_nothing_that_is_known_leaves_for_what_no_row_knows(world: World, store: Store) -> None:
+    probes = found(world, store, size=100)
+    store.put(f"logs/{probes[0].id}.9.log.zst", size=10_000)
+    world.clock.pass_(60)
+    with_policy(world, log_bytes=100 * len(probes)).flow.sweep()
+    assert {log_path(probe) for probe in probes} <= store.names()
+    assert all(world.flow.probe(probe.id).log_removed_at is None for probe in probes)
+
+
+def test_the_log_of_an_attempt_that_does_not_count_leaves_and_that_of_one_that_does_stays(
+    world: World, store: Store
+) -> None:
+    world.submit()
+    world.workers.prepare(world.flow)
+    late = world.workers.start(world.flow)
+    world.flow.probed(ProbeReport(late.probe, late.attempt, "n1", fault=Fault("lost", "gone")))
+    counted = result(late, 1)
+    assert counted.outcome is not None and counted.outcome.log is not None
+    store.put(counted.outcome.log.path)
+    world.flow.probed(counted)
+    assert store.names() == set()
+    world.workers.run(world.flow, world.truth(13))
+    probe = world.flow.probe(late.probe)
+    store.put(log_path(probe))
+    again = replace(counted, attempt=probe.attempt, outcome=probe.outcome)
+    for report in (again, replace(again, attempt=late.attempt)):
+        world.flow.probed(report)
+    assert store.names() == {log_path(probe)}
 
 
 def test_what_fits_stays(world: World, store: Store) -> None:
