@@ -17,6 +17,9 @@ from service.domain.lifecycle import BisectionState
 from service.domain.spending import Spent, spent
 from service.search import known
 
+#: Of more suspects an answer does not name all.
+MOST_NAMED = 100
+
 
 def within(
     bisection: Bisection, probes: Sequence[Probe], scope: Scope, taken: Step, measured: Measured | None, now: datetime
@@ -56,4 +59,16 @@ def _ended(
         shas = known(scope.range, evidence_of(probes), scope.lead.prior, noise_of(bisection))
     expected = taken.expected_probes if taken.expected_probes is not None else bisection.expected_probes
     why = wording.why_budget(bisection.request.budget, so_far, expected)
-    return Step(BisectionState.SUSPECTS, (), live_of(probes), Answer(shas, why), None, len(shas), 0.0)
+    named = _named(shas, by_suspicion=measured is None and noise_of(bisection) is not None)
+    if len(named) < len(shas):
+        why = f"{why}; {wording.of_many(len(named), len(shas))}"
+    return Step(BisectionState.SUSPECTS, (), live_of(probes), Answer(named, why), None, len(shas), 0.0)
+
+
+def _named(shas: tuple[str, ...], *, by_suspicion: bool) -> tuple[str, ...]:
+    """Those that an answer names: each list shows them, and a large range's would be megabytes. `by_suspicion`: the
+    first ones are the most suspect; else both ends tell what is left."""
+    if len(shas) <= MOST_NAMED:
+        return shas
+    half = MOST_NAMED // 2
+    return shas[:MOST_NAMED] if by_suspicion else (*shas[:half], *shas[-half:])

@@ -191,6 +191,10 @@ def why_budget(budget: Budget, spent: Spent, expected: float | None) -> str:
     )
 
 
+def of_many(named: int, count: int) -> str:
+    return f"{named} of the {count:,} suspects are named"
+
+
 def _of_budget(budget: Budget, spent: Spent) -> str:
     """Which part of it is spent, and what was in all."""
     parts = []

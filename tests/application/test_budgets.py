@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from service.domain.results import ProbeReport
 from tests.application import test_measuring as measuring
 from tests.application.conftest import World
 from tests.fakes.workers import result
+from tests.repositories import NewCommit, build_repository
 
 
 def begin(world: World, **change: object) -> str:
@@ -48,6 +50,17 @@ def test_so_many_probes_are_tried_and_no_more(world: World, width: int) -> None:
     assert (report.spent.probes, report.spent.gpu_s) == (4, 0.0)
     (event,) = [event for event in world.flow.events(id) if event.kind == "budget"]
     assert event.data["spent"]["probes"] == 4  # type: ignore[index]
+
+
+def test_of_many_suspects_the_first_and_the_last_are_named(world: World, tmp_path: Path) -> None:
+    many = build_repository(tmp_path / "many", [NewCommit(f"{n}", files={"n": str(n)}) for n in range(130)])
+    id = begin(world, repo=str(tmp_path / "many"), good=(many[0],), bad=many[-1], budget=BudgetForm(probes=2))
+    world.workers.work(world.flow, lambda sha: int(sha != many[0]))
+    found = world.flow.bisection(id)
+    assert found.answer is not None
+    assert (found.state, found.candidates_left) == (BisectionState.SUSPECTS, 129)
+    assert found.answer.shas == (*many[1:51], *many[-50:])
+    assert found.answer.why.endswith("100 of the 129 suspects are named")
 
 
 def test_the_last_probe_that_a_budget_allows_may_find_the_answer(world: World) -> None:
