@@ -60,9 +60,6 @@ def test_messages_of_a_whole_bisection(world: World) -> None:
         assert world.flow.probe(probe.probe).leased_at is None
         inbox.started(world.flow, told(started.model_copy(update={"leased": True})))
         assert world.flow.probe(probe.probe).leased_at is not None
-        assert world.flow.probe(probe.probe).leased_at is None
-        inbox.started(world.flow, told(started.model_copy(update={"leased": True})))
-        assert world.flow.probe(probe.probe).leased_at is not None
         answer = contract.ProbeResult(
             probe=probe.probe, attempt=probe.attempt, node="n", outcome=outcome(truth(probe.source.sha))
         )
