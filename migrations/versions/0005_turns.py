@@ -78,9 +78,7 @@ def _queue() -> None:
     with_gpus = sa.select(bisections.c.id).where(gpu_class.is_not(None))
     of_it = sa.select(gpu_class).where(bisections.c.id == probes.c.bisection_id).scalar_subquery()
     op.execute(
-        probes.update()
-        .where(probes.c.bisection_id.in_(with_gpus))
-        .values(queue=sa.literal("gpu.", sa.Text()) + of_it)
+        probes.update().where(probes.c.bisection_id.in_(with_gpus)).values(queue=sa.literal("gpu.", sa.Text()) + of_it)
     )
     op.execute(
         probes.update()

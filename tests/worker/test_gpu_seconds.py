@@ -69,9 +69,7 @@ def test_who_only_waited_for_cards_pays_nothing(gpu_bench: Bench, tmp_path: Path
 
 
 @pytest.mark.parametrize(("gpus", "times"), [(TWO, 1), (None, 0)])
-def test_it_is_told_once_that_cards_are_held(
-    gpu_bench: Bench, gpus: Gpus | None, times: int
-) -> None:
+def test_it_is_told_once_that_cards_are_held(gpu_bench: Bench, gpus: Gpus | None, times: int) -> None:
     order, told = gpu_bench.order("true", gpus=gpus), []
     result = gpu_bench.pipeline.probe(order, Stop(), lambda: told.append("leased"))
     assert result is not None and result.outcome is not None

@@ -27,9 +27,7 @@ class Pipeline:
 
     site: Site
 
-    def probe(
-        self, order: ProbeOrder, stop: Stop, on_lease: Callable[[], None] = lambda: None
-    ) -> ProbeResult | None:
+    def probe(self, order: ProbeOrder, stop: Stop, on_lease: Callable[[], None] = lambda: None) -> ProbeResult | None:
         """`on_lease` is called once it holds its GPUs, if it wants any."""
         answer = ProbeResult(probe=order.probe, attempt=order.attempt, node=self.site.node)
         meter = Meter(on_lease=on_lease)
