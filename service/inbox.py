@@ -80,7 +80,8 @@ def control_app(
         # A message is acknowledged when a thread begins with it, and read no earlier: that Redis keeps a list of what
         # was read took more time than the work itself.
         worker_disable_prefetch=True,
-        broker_transport_options={"ack_emulation": False},
+        # A connection that dies without a word is noticed in seconds, and not when the kernel gives it up.
+        broker_transport_options={"ack_emulation": False, "socket_connect_timeout": 5.0, "socket_timeout": 15.0},
         worker_hijack_root_logger=False,
         worker_redirect_stdouts=False,
         worker_enable_remote_control=False,

@@ -20,6 +20,8 @@ from worker.reading import NO_ATTEMPT, head
 log = logging.getLogger(__name__)
 
 BROKEN = ".broken"
+#: Of a file that is being written.
+HALF = ".new"
 #: The kind of what ended, by the task that tells of it.
 KINDS = {Task.BUILT: "build", Task.PROBED: "probe", Task.SURVEYED: "survey"}
 #: Seconds from when the service has read a result until it should have recorded it, each time that it was sent. After
@@ -74,6 +76,9 @@ class Outgoing:
         self._flushing, self._lock = threading.Lock(), threading.Lock()
         self._kept: list[Kept] = []
         folder.mkdir(parents=True, exist_ok=True)
+        for half in folder.glob(f"*{HALF}"):
+            # A worker was killed while it wrote; that its run is over was not told.
+            half.unlink(missing_ok=True)
         self._kept = [Kept(path, _key_in(path)) for path in sorted(folder.glob("*.json"))]
 
     def keys(self) -> frozenset[Key]:
@@ -198,7 +203,7 @@ def _key_in(path: Path) -> Key | None:
 
 def _written(path: Path, text: str) -> bool:
     """Whole or not at all. A disk that is full does not keep it from being sent."""
-    fresh = path.with_suffix(".new")
+    fresh = path.with_suffix(HALF)
     try:
         with fresh.open("w", encoding="utf-8") as file:
             file.write(text)

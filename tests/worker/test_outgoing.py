@@ -221,3 +221,11 @@ def test_what_cannot_be_set_aside_is_not_thrown_away(tmp_path: Path, service: Se
     outgoing = service.outgoing(tmp_path)
     outgoing.flush()
     assert (tmp_path / "0.json").read_text() == "{" and service.got == []
+
+
+def test_what_was_only_half_written_when_the_worker_died_is_gone_in_its_next_life(
+    tmp_path: Path, service: Service
+) -> None:
+    (tmp_path / "0001.new").write_text('{"task": "firstbad.pro')
+    service.outgoing(tmp_path).flush()
+    assert not list(tmp_path.iterdir()) and not service.got

@@ -18,6 +18,14 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from service.adapters.database.types import to_json
 
 BUSY_TIMEOUT_S = 10
+#: For libpq: a server that went away without a word is noticed in seconds, and not when the kernel gives it up.
+NOTICED = {
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
 #: Of one process to PostgreSQL, at most.
 CONNECTIONS = 15
 #: A class of PostgreSQL's errors.
@@ -78,7 +86,7 @@ def _text(value: str | bytes) -> str:
 
 def _postgresql(url: URL, options: dict[str, Any]) -> Engine:
     # As many as there may be stay open: to open one takes longer than what most transactions do with it.
-    engine = sqlalchemy.create_engine(url, pool_size=CONNECTIONS, max_overflow=0, **options)
+    engine = sqlalchemy.create_engine(url, pool_size=CONNECTIONS, max_overflow=0, connect_args=NOTICED, **options)
 
     @event.listens_for(engine, "checkin")
     def checkin(_: Any, record: ConnectionPoolEntry) -> None:
