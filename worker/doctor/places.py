@@ -76,11 +76,9 @@ def _inodes(folder: Path) -> Finding:
     advice = "Remove files there, or move FIRSTBAD_WORK_DIR: environments are many small files."
     if stat.f_favail < LEAST_INODES:
         return problem("work_dir.inodes", found, advice)
-    return (warning if stat.f_favail < FEW_INODES else _fine)("work_dir.inodes", found, advice)
-
-
-def _fine(check: str, found: str, advice: str) -> Finding:
-    return ok(check, found)
+    if stat.f_favail < FEW_INODES:
+        return warning("work_dir.inodes", found, advice)
+    return ok("work_dir.inodes", found)
 
 
 def mount_of(folder: Path) -> Any:
