@@ -58,6 +58,11 @@ def workers(nodes: Collection[Node], now: datetime) -> str | None:
     return None if there else "no worker has reported in the last minute"
 
 
+def there(beats: Collection[Beat], now: datetime) -> tuple[Beat, ...]:
+    """Of control workers that tell of themselves; one that was killed does not take its last word back."""
+    return tuple(beat for beat in beats if now - beat.at <= timedelta(seconds=SILENT_S))
+
+
 def control(beats: Collection[Beat], now: datetime) -> str | None:
     """One that works is enough. `beats`: newest first."""
     if not beats:
@@ -67,7 +72,7 @@ def control(beats: Collection[Beat], now: datetime) -> str | None:
 
 
 def _trouble(beat: Beat, now: datetime) -> str | None:
-    if now - beat.at > timedelta(seconds=SILENT_S):
+    if not there((beat,), now):
         return f"the control worker {beat.name} has said nothing for {_ago(beat.at, now)}"
     if now - beat.moved_at <= timedelta(seconds=max(STILL_S, SWEEPS * beat.sweep_s)):
         return None

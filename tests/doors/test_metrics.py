@@ -62,6 +62,7 @@ FIGURES = Figures(
     oldest_at=NOW - timedelta(seconds=12),
     beats=(
         Beat("x", NOW, NOW, NOW, 5.0, 8, swept_at=NOW - timedelta(seconds=4), oldest_at=NOW - timedelta(seconds=9)),
+        Beat("killed", ago(31), ago(99), ago(40), 5.0, 8, busy=1, swept_at=ago(50), oldest_at=ago(40)),
     ),
 )
 

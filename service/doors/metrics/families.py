@@ -9,6 +9,7 @@ from math import inf
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
+from service.application import health
 from service.application.nodes import alive
 from service.application.queues import BUILD, CPU
 from service.domain.bisection import Node, Origin
@@ -101,11 +102,12 @@ def _now(figures: Figures) -> Iterator[Metric]:
     yield GaugeMetricFamily("firstbad_outbox_messages", "Messages that are due and not sent", figures.undelivered)
     due = figures.oldest_at or figures.at
     yield _age("firstbad_outbox_oldest_seconds", "Since the oldest of them was due", figures, due)
-    yield GaugeMetricFamily("firstbad_control_workers", "Control workers that told of themselves", len(figures.beats))
+    there = health.there(figures.beats, figures.at)
+    yield GaugeMetricFamily("firstbad_control_workers", "Control workers that tell of themselves", len(there))
     swept = [beat.swept_at for beat in figures.beats if beat.swept_at is not None]
     if swept:
         yield _age("firstbad_sweep_age_seconds", "Since the end of the last sweep", figures, max(swept))
-    held = [beat.oldest_at for beat in figures.beats if beat.oldest_at is not None]
+    held = [beat.oldest_at for beat in there if beat.oldest_at is not None]
     text = "For how long the oldest message is in hand of a control worker, preparations aside"
     yield _age("firstbad_control_oldest_message_seconds", text, figures, min(held, default=figures.at))
 
