@@ -106,11 +106,18 @@ def _reproduction(script: str | None, serve: ServeView | None, check: str | None
     if script is not None:
         yield f"{of}script", script.rstrip()
     if serve is not None:
-        ready = f"it answers {serve.ready_http} on port {serve.port}" if serve.ready_http else ""
+        ready = f"it answers {serve.ready_http} on port {_port(serve, check)}" if serve.ready_http else ""
         printed = f"it prints {serve.ready_log!r}" if serve.ready_log else ""
         yield f"{of}serve", serve.command.rstrip()
         yield f"{of}ready", f"when {' and '.join(filter(None, (ready, printed)))}, within {spoken(serve.within_s)}"
         yield f"{of}check", check.rstrip() if check is not None else "none: it is good once it is ready"
+
+
+def _port(serve: ServeView, check: str | None) -> str:
+    """As a worker chooses it: another one than wanted for a command that takes it, if the check is told of it, too."""
+    told = check is None or "FIRSTBAD_PORT" in check or "FIRSTBAD_URL" in check
+    movable = "FIRSTBAD_PORT" in serve.command and told
+    return f"$FIRSTBAD_PORT ({serve.port} where that is free)" if movable else str(serve.port)
 
 
 def _control(control: ReproductionView) -> Iterator[tuple[str, str]]:

@@ -215,6 +215,21 @@ def test_a_dry_run_prints_what_would_be_run_and_begins_nothing(terminal: Termina
     assert not flow.bisections()
 
 
+@pytest.mark.parametrize(
+    ("check", "port"),
+    [
+        ("curl $FIRSTBAD_URL", "$FIRSTBAD_PORT (8123 where that is free)"),
+        ("", "$FIRSTBAD_PORT (8123 where that is free)"),
+        ("curl 127.0.0.1:8123", "8123"),
+    ],
+)
+def test_a_dry_run_tells_the_port_that_the_command_is_given(terminal: Terminal, check: str, port: str) -> None:
+    serve = "serve: {command: 'serve --port $FIRSTBAD_PORT', port: 8123, ready: {http: /health}}"
+    document = REQUEST.replace('script: "false"', serve) + (f"check: {check}\n" if check else "")
+    shown = terminal.run("submit", "-", "--dry-run", typed=document.encode()).out
+    assert f"when it answers /health on port {port}, within" in shown
+
+
 def test_a_dry_run_for_programs_is_the_request(terminal: Terminal, flow: FakeFlow) -> None:
     shown = json.loads(terminal.run("submit", "-", "--dry-run", "--json", typed=PASTED.encode()).out)
     assert (shown["serve"]["command"], shown["check"]) == ("vllm serve m --n 2", "vllm bench serve\n")
