@@ -26,7 +26,7 @@ from typing import Literal
 
 import httpx
 
-from service import roles, wiring
+from service import roles, running, wiring
 from service.adapters.database import migrate
 from service.embedded_redis import EmbeddedRedis
 from service.listener import Taken, listening, url
@@ -76,7 +76,9 @@ def up(home: Path, port: int, slots: int, on_ready: Callable[[str], None]) -> No
         _migrate(settings.database)
         redis = None if settings.redis_url else EmbeddedRedis(settings.home_dir / "redis")
         redis_url = stack.enter_context(redis) if redis else str(settings.redis_url)
-        crew = stack.enter_context(Crew(settings.home_dir, _environment(settings, redis_url), listener, redis))
+        environment = _environment(settings, redis_url)
+        stack.enter_context(running.told(settings.home_dir, environment))
+        crew = stack.enter_context(Crew(settings.home_dir, environment, listener, redis))
         crew.start()
         crew.run(url(listener), on_ready)
 
@@ -122,7 +124,7 @@ def _environment(settings: wiring.Settings, redis_url: str) -> dict[str, str]:
 def only_one(home: Path) -> Iterator[None]:
     """Errors: CannotStart, while another one is."""
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (home / "lock").open("w") as lock:
+    with (home / running.LOCK).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

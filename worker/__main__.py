@@ -5,12 +5,17 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from worker.errors import NodeFault
 from worker.settings import Settings, complaints
+
+if TYPE_CHECKING:
+    from worker import doctor
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -49,6 +54,17 @@ def _doctor(*, as_json: bool) -> int:
     logging.disable(logging.CRITICAL)
     found: list[doctor.Finding] = []
     try:
+        return _told(found, as_json=as_json)
+    except BrokenPipeError:
+        # The reader has had enough; nothing is left to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return doctor.status(found)
+
+
+def _told(found: list[doctor.Finding], *, as_json: bool) -> int:
+    from worker import doctor
+
+    try:
         settings = Settings()
         node = settings.node
         for finding in doctor.examine(settings):
@@ -58,10 +74,11 @@ def _doctor(*, as_json: bool) -> int:
                 sys.stdout.flush()
     except ValidationError as error:
         node = ""
-        found = [doctor.wrong_setting(line) for line in complaints(error)]
+        found[:] = [doctor.wrong_setting(line) for line in complaints(error)]
         if not as_json:
             sys.stdout.writelines(map(doctor.as_text, found))
     sys.stdout.write(doctor.as_json(node, found) if as_json else doctor.summary(found))
+    sys.stdout.flush()
     return doctor.status(found)
 
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from service.cli import isolation, screen, tell
-from service.cli.options import DEFAULT_URL, Id, Json, Url
+from service.cli.options import DEFAULT_URL, HOME, Home, Id, Json, Url
 from service.cli.show import probe_table
 from service.client import Client
 from service.domain.size import told
@@ -40,14 +40,26 @@ def nodes(back: Return = None, as_json: Json = False, url: Url = DEFAULT_URL) ->
         screen.console(stderr=True).print("No node has reported yet; docs/worker.md tells how to add one.")
 
 
-def doctor(as_json: Json = False) -> None:
-    """Look over this machine as a node, with the worker's settings (FIRSTBAD_…), and say what to do.
+def doctor(home: Home = HOME, as_json: Json = False) -> None:
+    """Look over this machine as a node, and say what to do.
 
+    With the settings of the worker of the `firstbad up` that runs with this home, or with those of the environment.
     Exit status 0 when it can work, warnings or not, and 1 when it cannot. It changes nothing.
     """
     # A process of its own: the service knows nothing of the worker but what passes between them.
+    from service import running, wiring
+
+    folder = home.expanduser().absolute()
+    given = running.settings(folder)
+    which = (
+        f"The node of the `firstbad up` that runs with {folder}:"
+        if given is not None
+        else f"No `firstbad up` runs with {folder} (--home names another): a node with the settings of the environment:"
+    )
+    screen.console(stderr=True).print(Text(which), soft_wrap=True)
     command = [sys.executable, "-m", "worker", "doctor", *(["--json"] if as_json else [])]
-    raise typer.Exit(subprocess.run(command, check=False).returncode)
+    environment = {**wiring.environment(), **(given or {})}
+    raise typer.Exit(subprocess.run(command, env=environment, check=False).returncode)
 
 
 def judge(id: Id, as_json: Json = False, url: Url = DEFAULT_URL) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -104,6 +105,15 @@ def mended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     yield made
     assert made.interrupt() == 0
     nothing_left(made)
+
+
+def test_the_doctor_looks_over_the_node_of_the_up_that_runs(mended: Service) -> None:
+    command = [FIRSTBAD, "doctor", "--json", "--home", str(mended.home)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    told = {each["check"]: each for each in json.loads(ended.stdout)["findings"]}
+    assert told["redis"]["state"] == told["service"]["state"] == "ok", told
+    assert str(mended.home) in ended.stderr and "2 slots" in told["settings"]["found"]
+    assert (mended.home / "worker.json").stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize("part", ["worker", "control", "api", "redis"])

@@ -78,6 +78,16 @@ def test_a_node_that_is_well_is_told_so_and_nothing_is_left_behind(redis: Broker
     assert run(**environment).stdout.splitlines()[-1].startswith("This node can work: 0 problems")
 
 
+def test_a_reader_who_has_had_enough_is_no_error(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "worker", "doctor"]
+    environment = {**os.environ, "FIRSTBAD_WORK_DIR": str(tmp_path / "work")}
+    ended = subprocess.run(command, env=environment, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert ended.stderr == ""
+
+
 def test_each_wrong_setting_is_told(tmp_path: Path) -> None:
     ended = run("--json", FIRSTBAD_SLOTS="many", FIRSTBAD_ROLES="built", FIRSTBAD_WORK_DIR=str(tmp_path))
     told = json.loads(ended.stdout)
