@@ -15,10 +15,8 @@ from service.domain.bisection import Answer, Bisection, Probe
 from service.domain.budget import Budget
 from service.domain.lifecycle import BisectionState
 from service.domain.spending import Spent, spent
+from service.domain.suspects import MOST_NAMED
 from service.search import known
-
-#: Of more suspects an answer does not name all.
-MOST_NAMED = 100
 
 
 def within(
@@ -60,8 +58,6 @@ def _ended(
     expected = taken.expected_probes if taken.expected_probes is not None else bisection.expected_probes
     why = wording.why_budget(bisection.request.budget, so_far, expected)
     named = _named(shas, by_suspicion=measured is None and noise_of(bisection) is not None)
-    if len(named) < len(shas):
-        why = f"{why}; {wording.of_many(len(named), len(shas))}"
     return Step(BisectionState.SUSPECTS, (), live_of(probes), Answer(named, why), None, len(shas), 0.0)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from service.domain.bisection import Answer, Bisection, Commit, Probe, Problem
+from service.domain.bisection import Answer, Bisection, Commit, Probe, Problem, Purpose
 from service.domain.budget import Budget
 from service.domain.duration import spoken
 from service.domain.errors import BadEnds, UserError
@@ -13,12 +14,12 @@ from service.domain.evidence import Fault, Verdict
 from service.domain.lifecycle import LIVE_BISECTIONS, BisectionState
 from service.domain.recipe import Resources
 from service.domain.spending import Spent
+from service.domain.suspects import count, shown
 
 LAST_LINES = 10
+BOTH_ENDS = 2
 #: No answer that stands on chances is said to be surer.
 SUREST = 0.999
-#: So many suspects are named in a report; its JSON has all.
-MOST_NAMED = 20
 
 
 def short(sha: str) -> str:
@@ -158,6 +159,7 @@ def internal_error(error: BaseException) -> Problem:
 
 
 _LOOKED_FIRST = "looked first where "
+_BUDGET = "the budget of"
 
 
 def looked_first(points: Sequence[str]) -> str:
@@ -184,15 +186,33 @@ def budget_spent(budget: Budget, spent: Spent) -> Problem:
 def why_budget(budget: Budget, spent: Spent, expected: float | None) -> str:
     """`expected`: probes that would still have been tried."""
     more = max(round(expected), 1) if expected is not None else None
-    needed = f"about {more} more {'probe' if more == 1 else 'probes'} would have found it; " if more else ""
-    return (
-        f"{_of_budget(budget, spent)}; {needed}to go on, submit it again with these suspects as its range, or with a "
-        "larger budget: wheels that were built are kept"
-    )
+    needed = f"; about {more} more {'probe' if more == 1 else 'probes'} would have found it" if more else ""
+    return f"{_of_budget(budget, spent)}{needed}"
 
 
-def of_many(named: int, count: int) -> str:
-    return f"{named} of the {count:,} suspects are named"
+def go_on(bisection: Bisection, probes: Sequence[Probe], commits: Mapping[str, Commit]) -> tuple[str, ...]:
+    """The command with which one whose budget is spent finds the rest."""
+    answer, request = bisection.answer, bisection.request
+    if answer is None or bisection.state is not BisectionState.SUSPECTS or not answer.why.startswith(_BUDGET):
+        return ()
+    # What flaky runs and numbers say together would be lost with the commits that they are of.
+    narrowed = () if request.flaky or request.metric is not None else _narrowed(answer, probes, commits)
+    budget = request.budget.probes
+    needed = BOTH_ENDS + math.ceil(math.log2(max(bisection.candidates_left or len(answer.shas), 2)))
+    enough = needed if narrowed else max(2 * (budget or 0), needed)
+    larger = (f"budget.probes={enough}",) if budget is not None and budget < enough else ()
+    changes = "".join(f" --set {change}" for change in (*narrowed, *larger))
+    note = "" if changes else ", with a larger budget in it"
+    return (f"Wheels that were built are kept; go on with: firstbad submit request.yaml{changes}{note}",)
+
+
+def _narrowed(answer: Answer, probes: Sequence[Probe], commits: Mapping[str, Commit]) -> tuple[str, ...]:
+    """The ends that are known by now; none where the search has moved neither."""
+    below = {parent for sha in answer.shas if sha in commits for parent in commits[sha].parents}
+    good = [probe for probe in probes if probe.verdict is Verdict.GOOD and probe.sha in below]
+    bad = [probe for probe in probes if probe.verdict is Verdict.BAD and probe.sha in answer.shas]
+    searched = any(probe.purpose is Purpose.SEARCH for probe in (*good, *bad))
+    return (f"good={short(good[-1].sha)}", f"bad={short(bad[-1].sha)}") if good and bad and searched else ()
 
 
 def _of_budget(budget: Budget, spent: Spent) -> str:
@@ -204,7 +224,7 @@ def _of_budget(budget: Budget, spent: Spent) -> str:
         parts.append(f"{spoken(budget.gpu_s)} of GPUs")
     if budget.probes is not None and (spent.probes >= budget.probes or not parts):
         parts.append(f"{budget.probes} {'probe' if budget.probes == 1 else 'probes'}")
-    return f"the budget of {' and '.join(parts)} is spent ({what_was_spent(spent)})"
+    return f"{_BUDGET} {' and '.join(parts)} is spent ({what_was_spent(spent)})"
 
 
 def what_was_spent(spent: Spent) -> str:
@@ -251,7 +271,7 @@ def headline(bisection: Bisection, answer: Sequence[Commit]) -> str:
             # Several commits may be to blame, or none by itself.
             return _sentence(bisection.answer.why)
         case BisectionState.SUSPECTS:
-            return f"one of {len(answer)} commits is the first bad one"
+            return f"one of {count(len(answer), bisection.candidates_left):,} commits is the first bad one"
         case BisectionState.REFUSED | BisectionState.FAILED:
             return f"{str(bisection.state).capitalize()}: {bisection.problem.title if bisection.problem else ''}"
         case BisectionState.CANCELLED:
@@ -268,8 +288,8 @@ def headline(bisection: Bisection, answer: Sequence[Commit]) -> str:
             return "Preparing: fetching the repository and looking up the commits"
 
 
-def explanation(bisection: Bisection, commits: Mapping[str, Commit]) -> tuple[str, ...]:
-    """Further lines below the headline."""
+def explanation(bisection: Bisection, commits: Mapping[str, Commit], more: Sequence[str] = ()) -> tuple[str, ...]:
+    """Further lines below the headline. `more`: what is to be read before a list of suspects."""
     lines = list(bisection.notes)
     if bisection.paused_at is not None and bisection.state in LIVE_BISECTIONS:
         lines.append(
@@ -279,7 +299,10 @@ def explanation(bisection: Bisection, commits: Mapping[str, Commit]) -> tuple[st
     if bisection.problem is not None:
         lines += [bisection.problem.detail, *([bisection.problem.advice] if bisection.problem.advice else [])]
     if bisection.answer is not None:
-        lines += _answer_lines(bisection.state, bisection.answer, commits, metric=bisection.request.metric is not None)
+        lines += _answer_lines(bisection.state, bisection.answer, metric=bisection.request.metric is not None)
+    lines += more
+    if bisection.answer is not None and bisection.state is BisectionState.SUSPECTS:
+        lines += _suspects(bisection, bisection.answer, commits)
     return tuple(lines)
 
 
@@ -293,7 +316,7 @@ def drifted(told: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def _answer_lines(state: BisectionState, answer: Answer, commits: Mapping[str, Commit], *, metric: bool) -> list[str]:
+def _answer_lines(state: BisectionState, answer: Answer, *, metric: bool) -> list[str]:
     told = metric and state is BisectionState.SUSPECTS  # in the headline
     lines = [] if told else [f"{_sentence(answer.why)}."]
     if state is BisectionState.FOUND:
@@ -302,10 +325,13 @@ def _answer_lines(state: BisectionState, answer: Answer, commits: Mapping[str, C
                 "This is certain only if the failure is not flaky; for one that is, submit it with flaky: true."
             )
         lines.append("A bisection may find the commit that exposed a fault rather than the one that holds it.")
-    if state is BisectionState.SUSPECTS:
-        named = [f"{short(sha)} {commits[sha].subject if sha in commits else ''}".strip() for sha in answer.shas]
-        lines += named if len(named) <= MOST_NAMED else [*named[:MOST_NAMED], f"and {len(named) - MOST_NAMED} more"]
     return lines
+
+
+def _suspects(bisection: Bisection, answer: Answer, commits: Mapping[str, Commit]) -> list[str]:
+    named = [f"{short(sha)} {commits[sha].subject if sha in commits else ''}".strip() for sha in answer.shas]
+    told = shown(named, bisection.candidates_left, ranked=bisection.request.flaky)
+    return [*told.first, *([told.gap] if told.gap else []), *told.last]
 
 
 def _sentence(words: str) -> str:

@@ -16,6 +16,7 @@ from service.domain.budget import Priority
 from service.domain.duration import spoken
 from service.domain.evidence import Verdict
 from service.domain.lifecycle import BisectionState, BuildState
+from service.domain.suspects import Shown, shown
 from service.doors.api.views import BisectionView, BuildView, CommitView, CurveView, ProbeView, ProofView, ReportView
 
 T = TypeVar("T")
@@ -132,20 +133,28 @@ def _parts(report: ReportView, url: Callable[[str], str], curve: CurveView | Non
 
 def _answer(report: ReportView) -> Iterator[RenderableType]:
     assert report.answer is not None
+    said = [_indented(Text(screen.clean(line))) for line in _said(report)]
     yield ""
     if report.state is BisectionState.FOUND:
         yield _indented(_commit(report.answer.commits[0], report.answer.confidence))
-    else:
-        yield _indented(_suspects(report.answer.commits))
-    yield ""
-    for line in _said(report):
-        yield _indented(Text(screen.clean(line)))
+        yield ""
+        yield from said
+        return
+    yield from said
+    if said:
+        yield ""
+    yield _indented(_suspects(report))
 
 
 def _said(report: ReportView) -> list[str]:
     """The explanation without what this screen tells in its own way."""
     listed = {f"{commit.sha[:10]} {commit.subject}" for commit in report.answer.commits} if report.answer else set()
-    return [line for line in report.explanation if line not in {*report.notes, *listed}]
+    return [line for line in report.explanation if line not in {*report.notes, *listed, _shown(report).gap}]
+
+
+def _shown(report: ReportView) -> Shown[CommitView]:
+    named = report.answer.commits if report.answer else ()
+    return shown(named, report.candidates_left, ranked=report.request.flaky)
 
 
 def _commit(commit: CommitView, confidence: float | None) -> Table:
@@ -159,12 +168,21 @@ def _commit(commit: CommitView, confidence: float | None) -> Table:
     return grid
 
 
-def _suspects(commits: Sequence[CommitView]) -> Table:
+def _suspects(report: ReportView) -> Table:
     table = screen.columns("COMMIT", "DATE", "AUTHOR", "SUBJECT")
-    for commit in commits:
-        date = f"{commit.committed_at:%Y-%m-%d}"
-        table.add_row(screen.sha(commit.sha), date, screen.clean(commit.author), screen.clean(commit.subject))
+    told = _shown(report)
+    for commit in told.first:
+        table.add_row(*_suspect(commit))
+    if told.gap:
+        table.add_row("", "", "", Text(f"{told.gap}; more of them: firstbad show {report.id} --json", style="dim"))
+    for commit in told.last:
+        table.add_row(*_suspect(commit))
     return table
+
+
+def _suspect(commit: CommitView) -> tuple[Text, str, str, str]:
+    date = f"{commit.committed_at:%Y-%m-%d}"
+    return screen.sha(commit.sha), date, screen.clean(commit.author), screen.clean(commit.subject)
 
 
 def _evidence(report: ReportView) -> Table:

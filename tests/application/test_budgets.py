@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,8 +46,12 @@ def test_so_many_probes_are_tried_and_no_more(world: World, width: int) -> None:
     assert found.answer is not None
     assert len(found.answer.shas) < 19
     assert "the budget of 4 probes is spent (4 probes in" in found.answer.why
-    assert "to go on" in found.answer.why
     report = world.flow.report(id)
+    (command,) = [line for line in report.explanation if "firstbad submit" in line]
+    ends = re.search("--set good=([0-9a-f]+) --set bad=([0-9a-f]+)", command)
+    assert ends is not None
+    good, bad = ([sha[:10] for sha in world.shas].index(end) for end in ends.groups())
+    assert world.shas[good + 1 : bad + 1] == found.answer.shas
     assert (report.spent.probes, report.spent.gpu_s) == (4, 0.0)
     (event,) = [event for event in world.flow.events(id) if event.kind == "budget"]
     assert event.data["spent"]["probes"] == 4  # type: ignore[index]
@@ -60,7 +65,12 @@ def test_of_many_suspects_the_first_and_the_last_are_named(world: World, tmp_pat
     assert found.answer is not None
     assert (found.state, found.candidates_left) == (BisectionState.SUSPECTS, 129)
     assert found.answer.shas == (*many[1:51], *many[-50:])
-    assert found.answer.why.endswith("100 of the 129 suspects are named")
+    report = world.flow.report(id)
+    assert report.headline == "one of 129 commits is the first bad one"
+    spent, command, *listed = report.explanation
+    assert "129" not in spent and command.endswith("firstbad submit request.yaml --set budget.probes=10")
+    assert [line[:10] for line in (*listed[:5], *listed[6:])] == [sha[:10] for sha in (*many[1:6], *many[-5:])]
+    assert listed[5] == "… and 119 between"
 
 
 def test_the_last_probe_that_a_budget_allows_may_find_the_answer(world: World) -> None:

@@ -149,6 +149,20 @@ def test_the_log_of_suspects_is_that_of_a_bad_one(terminal: Terminal, flow: Fake
     assert f"firstbad logs {id}.2" in terminal.run("show", id).out
 
 
+def test_of_many_suspects_the_first_and_the_last_are_shown_below_what_to_do(terminal: Terminal, flow: FakeFlow) -> None:
+    id = flow.submit(SUBMISSION, "test").id
+    flow.look_up(id, 120)
+    why = "the budget of 3 probes is spent (3 probes in 9 s)"
+    flow.end(id, BisectionState.SUSPECTS, Answer(tuple(sha(n) for n in range(1, 121)), why))
+    lines = terminal.run("show", id).out.splitlines()
+    assert lines[0] == "one of 120 commits is the first bad one"
+    assert lines[2] == f"  T{why[1:]}." and "go on with: firstbad submit request.yaml" in lines[3]
+    shown = [line for line in lines if "Change number" in line and line.startswith("  ")]
+    assert [line.split()[0] for line in shown] == [sha(n)[:10] for n in (*range(1, 6), *range(116, 121))]
+    (gap,) = [line for line in lines if "between" in line]
+    assert gap.strip().startswith("… and 110 between")
+
+
 def test_a_log_is_printed_as_it_is(terminal: Terminal, flow: FakeFlow) -> None:
     id = ended(flow, BisectionState.FOUND)
     text = b"\x1b[31mred\x1b[0m \xff\x00\r\n" * 5000
