@@ -25,7 +25,7 @@ def _age(written: object) -> object:
     """Seconds of "30d"; a unit must stand there, since 30 may be meant as either."""
     found = _AGE.fullmatch(str(written).strip()) if isinstance(written, str) else None
     if isinstance(written, str) and (found is None or int(found[1]) == 0):
-        raise ValueError("it is no age: a number and m, h, d or w")
+        raise ValueError("it is no age: a number and m (minutes), h, d or w")
     return float(found[1]) * _SECONDS[found[2]] if found else written
 
 

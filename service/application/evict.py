@@ -37,10 +37,11 @@ def aged(kept: Iterable[Kept], now: datetime, most_s: float | None) -> tuple[Kep
     return tuple(wheel for wheel in kept if not wheel.needed and (wheel.used_at is None or wheel.used_at < before))
 
 
-def evict(tx: Transaction, wheel: Kept, now: datetime) -> None:
-    """One wheel a transaction, since whoever locks several builds does so in its own order."""
+def evict(tx: Transaction, wheel: Kept, now: datetime) -> bool:
+    """Whether it leaves. One wheel a transaction, since whoever locks several builds does so in its own order."""
     build = builds.locked(tx, wheel.key)
     # It may have been asked for since it was read: whoever asks holds this lock, and notes when.
     if build is None or build.state is not BuildState.BUILT or build.used_at != wheel.used_at:
-        return
+        return False
     builds.drop(tx, build, now)
+    return True

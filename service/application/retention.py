@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -43,9 +43,12 @@ class Retention(Work):
         if policy.store_bytes is not None:
             old = frozenset(gone)
             gone += evict.surplus((wheel for wheel in kept if wheel not in old), policy.store_bytes)
+        removed = 0
         for wheel in gone:
             with self._work() as tx:
-                evict.evict(tx, wheel, now)
+                removed += evict.evict(tx, wheel, now)
+        if removed:
+            log.info("removed %d wheels: FIRSTBAD_KEEP_WHEELS or FIRSTBAD_STORE_BUDGET", removed)
 
     def _forget_messages(self) -> None:
         before = self.ports.clock.now() - KEPT_MESSAGES
@@ -76,19 +79,23 @@ class Retention(Work):
         if most_s is None:
             return True
         before = now - timedelta(seconds=most_s)
-        return all(self._of_age(kind, before, now) for kind in ("probe", "build"))
+        ends = [self._of_age(kind, before, now) for kind in ("probe", "build")]
+        if gone := sum(count for _, count in ends):
+            log.info("removed the logs of %d runs that ended before %s: FIRSTBAD_KEEP_LOGS", gone, _minute(before))
+        return all(done for done, _ in ends)
 
-    def _of_age(self, kind: str, before: datetime, now: datetime) -> bool:
-        after = None
+    def _of_age(self, kind: str, before: datetime, now: datetime) -> tuple[bool, int]:
+        """Whether none is left, and how many owners lost their logs."""
+        after, gone = None, 0
         for _ in range(BATCHES):
             with self._work() as tx:
                 found = tx.old_logs(kind, before, after, BATCH)
-                forget(tx, found, now)
+                gone += forget(tx, found, now)
             if len(found) < BATCH:
-                return True
+                return True, gone
             assert found[-1].finished_at is not None
             after = (found[-1].finished_at, found[-1].id)
-        return False
+        return False, gone
 
     def _by_size(self, most: int | None, now: datetime) -> bool:
         if most is None:
@@ -100,24 +107,37 @@ class Retention(Work):
             several = sum(file.bytes for file in lost)
             log.warning("%d bytes of logs are no bisection's: firstbad store tidy removes them", several)
             over, stored = over - several, [file for file in stored if file not in lost]
-        sizes = {file.path: file.bytes for file in stored}
+        freed, done = self._oldest(stored, over, now)
+        if freed:
+            log.info("removed %d bytes of logs, the oldest first: FIRSTBAD_LOG_BUDGET", freed)
+        if done and over > freed:
+            text = "logs that live bisections need, or that no row knows, are %d bytes over the budget"
+            log.warning(text, over - freed)
+        return done
+
+    def _oldest(self, stored: Collection[Stored], over: int, now: datetime) -> tuple[int, bool]:
+        """Bytes that were freed; False when there is more to do at the next look."""
+        sizes, freed = {file.path: file.bytes for file in stored}, 0
         for number, files in enumerate(_batches(stored)):
-            if over <= 0 or number == BATCHES:
-                return over <= 0
+            if over <= freed or number == BATCHES:
+                return freed, over <= freed
             with self._work() as tx:
-                over -= drop(tx, files, sizes, over, now)
-        if over > 0:
-            log.warning("logs that live bisections need, or that no row knows, are %d bytes over the budget", over)
-        return True
+                freed += drop(tx, files, sizes, over - freed, now)
+        return freed, True
 
 
-def forget(tx: Transaction, owners: Iterable[Owner], now: datetime) -> None:
-    """Takes their logs out of the store, once this is committed."""
+def forget(tx: Transaction, owners: Iterable[Owner], now: datetime) -> int:
+    """Takes their logs out of the store, once this is committed; of how many that have any."""
     gone = tuple(owner for owner in owners if owner.paths)
     tx.logs_removed(gone, now)
     for owner in gone:
         for path in owner.paths:
             builds.remove(tx, path, now)
+    return len(gone)
+
+
+def _minute(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
 def drop(tx: Transaction, files: Iterable[Stored], sizes: dict[str, int], over: int, now: datetime) -> int:

@@ -70,7 +70,10 @@ def log_path(probe: Probe) -> str:
     return probe.outcome.log.path
 
 
-def test_logs_are_removed_by_age_and_their_rows_say_when(world: World, store: Store) -> None:
+def test_logs_are_removed_by_age_and_their_rows_say_when(
+    world: World, store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", retention.__name__)
     old = found(world, store)
     kept = with_policy(world, keep_logs_s=30 * DAY)
     kept.flow.sweep()
@@ -80,6 +83,9 @@ def test_logs_are_removed_by_age_and_their_rows_say_when(world: World, store: St
     world.clock.pass_(11 * DAY)
     kept.flow.sweep()
     assert store.names() == {log_path(probe) for probe in young}
+    (line,) = caplog.messages
+    assert line.startswith(f"removed the logs of {len(old)} runs that ended before 2026-01-02 00:0")
+    assert line.endswith("UTC: FIRSTBAD_KEEP_LOGS")
     for probe in old:
         row = world.flow.probe(probe.id)
         assert row.log_removed_at is not None
