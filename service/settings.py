@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from difflib import get_close_matches
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,6 +13,32 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, ByteSize, Field, IPvAnyAddress, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+#: What a worker alone is told, which stands in the same environment.
+OF_WORKERS = frozenset(
+    [
+        "cache_budget",
+        "compiler_cache",
+        "docker_host",
+        "environment_timeout_s",
+        "environments",
+        "fetch_timeout_s",
+        "gpu_dir",
+        "gpu_wait_s",
+        "gpus",
+        "hidden",
+        "labels",
+        "model_cache",
+        "node",
+        "parent_fd",
+        "pass_env",
+        "pull_timeout_s",
+        "roles",
+        "sandbox_uid",
+        "secrets",
+        "visible",
+        "work_dir",
+    ]
+)
 SandboxName = Literal["process", "docker"]
 _PASSWORD = re.compile(r"://[^/@\s]+@")
 #: The same in what should be an address and is none.
@@ -177,3 +204,13 @@ def complaints(error: ValidationError) -> list[str]:
 def environment() -> dict[str, str]:
     """The environment that child processes start from."""
     return dict(os.environ)
+
+
+def misspelt() -> dict[str, str]:
+    """Variables that are no setting of either side, each with the one that was probably meant."""
+    known = {*Settings.model_fields, *OF_WORKERS, "listen_fd", "parent_fd", "url"}
+    found = {
+        name: name.removeprefix("FIRSTBAD_").lower() for name in sorted(os.environ) if name.startswith("FIRSTBAD_")
+    }
+    near = {name: get_close_matches(said, known, 1, 0.8) for name, said in found.items() if said not in known}
+    return {name: f"FIRSTBAD_{like[0].upper()}" for name, like in near.items() if like}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from service.application.ports import Policy, Ports
 from service.domain.recipe import Recipe, SandboxKind
-from service.settings import Inherited, Settings, complaints, environment
+from service.settings import Inherited, Settings, complaints, environment, misspelt
 
 if TYPE_CHECKING:
     from service.adapters.artifacts import Artifacts
@@ -27,6 +27,7 @@ __all__ = [
     "environment",
     "inherited",
     "log_to_stderr",
+    "misspelt",
     "settings",
     "wire",
 ]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from worker.errors import NodeFault
-from worker.settings import Settings, complaints
+from worker.settings import Settings, complaints, misspelt
 
 if TYPE_CHECKING:
     from worker import doctor
@@ -37,6 +37,8 @@ def _work() -> int:
     try:
         settings = Settings()
         set_up(settings.log_format, settings.unshown())
+        for name, like in misspelt().items():
+            logging.getLogger(__name__).warning("%s is no setting; did you mean %s?", name, like)
         return run(settings)
     except ValidationError as error:
         sys.stderr.writelines(f"firstbad worker: {line}\n" for line in complaints(error))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 from urllib.parse import unquote, urlsplit
@@ -12,6 +13,26 @@ from urllib.parse import unquote, urlsplit
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+#: What the service alone is told, which stands in the same environment.
+OF_SERVICES = frozenset(
+    [
+        "ahead",
+        "allowed_hosts",
+        "database_url",
+        "default_sandbox",
+        "home",
+        "host",
+        "keep_logs",
+        "keep_wheels",
+        "log_budget",
+        "log_level",
+        "metrics_port",
+        "port",
+        "recipes_dir",
+        "store_budget",
+        "sweep_s",
+    ]
+)
 SandboxKind = Literal["docker", "process"]
 Role = Literal["build", "run"]
 
@@ -222,9 +243,14 @@ def _complaint(name: str, message: str, given: object) -> str:
     return f"FIRSTBAD_{name.upper()}: {value!r}: {message[:1].lower()}{message[1:]}{like}"
 
 
-def given() -> set[str]:
-    """The names of all variables that look like settings, also of those that are none."""
-    return {name for name in os.environ if name.startswith("FIRSTBAD_")}
+def misspelt() -> dict[str, str]:
+    """Variables that are no setting of either side, each with the one that was probably meant."""
+    known = {*Settings.model_fields, *OF_SERVICES, "listen_fd", "parent_fd", "url"}
+    found = {
+        name: name.removeprefix("FIRSTBAD_").lower() for name in sorted(os.environ) if name.startswith("FIRSTBAD_")
+    }
+    near = {name: get_close_matches(said, known, 1, 0.8) for name, said in found.items() if said not in known}
+    return {name: f"FIRSTBAD_{like[0].upper()}" for name, like in near.items() if like}
 
 
 def search_path() -> str:

@@ -112,6 +112,8 @@ def up(
     from service.embedded_redis import NoRedis
 
     out = screen.console()
+    for name, like in wiring.misspelt().items():
+        screen.console(stderr=True).print(Text(f"note: {name} is no setting; did you mean {like}?"), soft_wrap=True)
     try:
         embedded.up(home, port, slots, lambda url: _ready(out, url, home))
     except (embedded.CannotStart, NoRedis) as error:
@@ -198,7 +200,7 @@ def show_one(
             tell.as_program({**tell.data(report), **more})
         else:
             out = screen.console()
-            show(out, report, client.url, tried, made, client.curve(report))
+            show(out, report, client.url, tried, made, client.curve(report), tell.held_by(client, report))
             if request:
                 asked.section(out, report.request)
     raise typer.Exit(status.of(report.state))

@@ -116,6 +116,17 @@ def test_the_doctor_looks_over_the_node_of_the_up_that_runs(mended: Service) -> 
     assert (mended.home / "worker.json").stat().st_mode & 0o077 == 0
 
 
+def test_a_setting_that_is_nearly_one_is_named_as_it_starts(tmp_path: Path) -> None:
+    # The other one ends it before anything is begun; those of a worker and secrets are not taken for misspelt.
+    given = {"KEEP_LOG": "1m", "GPUS": "none", "TOKEN": "x", "SWEEP_S": "fast"}
+    environment = {**os.environ, **{f"FIRSTBAD_{name}": value for name, value in given.items()}}
+    command = [FIRSTBAD, "up", "--home", str(tmp_path / "home")]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert "note: FIRSTBAD_KEEP_LOG is no setting; did you mean FIRSTBAD_KEEP_LOGS?" in ended.stderr
+    assert ended.stderr.count("is no setting") == 1
+
+
 @pytest.mark.parametrize("part", ["worker", "control", "api", "redis"])
 def test_a_part_that_is_killed_is_started_again_and_nothing_is_lost(mended: Service, slow: dict, part: str) -> None:
     id = mended.submit(slow)

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from service.settings import OF_WORKERS
+from service.settings import Settings as ServiceSettings
 from tests.conftest import needs
 from tests.redis_server import Broker
 from tests.worker.bench import Bench
@@ -21,7 +23,7 @@ from worker.contract import SERVICE_KEY, VERSION
 from worker.doctor import examine
 from worker.doctor.finding import Finding
 from worker.gpus.health import xids
-from worker.settings import Settings
+from worker.settings import OF_SERVICES, Settings
 
 
 def settings(folder: Path, **changed: object) -> Settings:
@@ -99,9 +101,32 @@ def test_a_setting_that_is_none_and_folders_that_are_none_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FIRSTBAD_SLOTTS", "4")
+    monkeypatch.setenv("FIRSTBAD_KEEP_LOG", "30d")
+    monkeypatch.setenv("FIRSTBAD_HOME", str(tmp_path))
     said = [each for each in examine(settings(tmp_path, visible=(tmp_path / "none",))) if each.check == "settings"]
     assert any("FIRSTBAD_SLOTTS" in each.found and "FIRSTBAD_SLOTS?" in each.advice for each in said)
+    assert any("FIRSTBAD_KEEP_LOG " in each.found and "FIRSTBAD_KEEP_LOGS?" in each.advice for each in said)
     assert any(str(tmp_path / "none") in each.found for each in said)
+    assert len([each for each in said if "is no setting" in each.found]) == 2
+
+
+def test_each_side_knows_the_settings_of_the_other_so_that_it_does_not_take_them_for_misspelt() -> None:
+    ours, theirs = set(Settings.model_fields), set(ServiceSettings.model_fields)
+    assert theirs - ours == OF_SERVICES
+    assert ours - theirs == OF_WORKERS
+
+
+def test_a_worker_names_what_it_takes_for_misspelt_as_it_starts(tmp_path: Path) -> None:
+    environment = {
+        **os.environ,
+        "FIRSTBAD_LOG_FROMAT": "json",
+        "FIRSTBAD_HOME": "/x",
+        "FIRSTBAD_WORK_DIR": "/dev/null/x",
+    }
+    command = [sys.executable, "-m", "worker"]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert "FIRSTBAD_LOG_FROMAT is no setting; did you mean FIRSTBAD_LOG_FORMAT?" in ended.stderr
+    assert ended.stderr.count("is no setting") == 1
 
 
 def test_a_redis_that_is_not_there_is_a_problem(tmp_path: Path) -> None:

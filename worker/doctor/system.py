@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import resource
@@ -16,7 +15,7 @@ import psutil
 
 from worker.build.source import TRANSPORTS, redacted
 from worker.doctor.finding import Findings, gib, ok, problem, warning
-from worker.settings import Settings, given, search_path
+from worker.settings import Settings, misspelt, search_path
 
 #: Fewer open files than servers of models need; what distributions give to services.
 FEW_FILES, FEW_PROCESSES = 4096, 2048
@@ -28,11 +27,8 @@ TIMEOUT_S = 10.0
 
 
 def settings(found: Settings) -> Findings:
-    known = {f"FIRSTBAD_{name.upper()}" for name in Settings.model_fields}
-    for name in sorted(given() - known):
-        like = difflib.get_close_matches(name, known, 1, 0.85)
-        if like:
-            yield warning("settings", f"{name} is no setting of a worker", f"Did you mean {like[0]}?")
+    for name, like in misspelt().items():
+        yield warning("settings", f"{name} is no setting", f"Did you mean {like}?")
     cpus = psutil.cpu_count() or 1
     if found.slots > cpus:
         text = f"FIRSTBAD_SLOTS is {found.slots} on {cpus} CPUs"
