@@ -41,8 +41,20 @@ def _refuse_removed(what: str, thing: Probe | Build, keep_s: float | None) -> No
     raise Removed(
         f"{what} was removed on {at:%Y-%m-%d at %H:%M} UTC, {why} of the service says what is kept",
         value=thing.id if isinstance(thing, Probe) else thing.key,
-        advice="its last lines are still there, in the outcome of the probe (firstbad show ID --probes --json)",
+        advice=_what_is_left(thing),
     )
+
+
+def _what_is_left(thing: Probe | Build) -> str:
+    """Where the last lines are. Of a build they are nowhere but with the probe whose wheel could not be built."""
+    if isinstance(thing, Probe):
+        if thing.outcome is None or thing.outcome.log is None:
+            return ""
+        found = f"jq '.probes[] | select(.id == \"{thing.id}\").outcome.log.last_lines'"
+        return f"its last lines are still there: firstbad show {thing.bisection_id} --probes --json | {found}"
+    if thing.failure is None:
+        return ""
+    return f"why it failed is told by the probes that wanted it: firstbad show {thing.bisection_id} --probes"
 
 
 def log_of_build(build: Build | None, key: str, keep_s: float | None = None) -> Log:
