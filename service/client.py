@@ -216,7 +216,7 @@ class Client:
     ) -> Iterator[Progress]:
         """How it stands, again after every change, until it has ended or `for_s` are over.
 
-        While it is prepared it is told once more after QUIET_S without a change: it may wait for a node.
+        It is told once more after QUIET_S without a change: it may wait for a node, or for its turn.
         A service that goes away, as for a restart, or fails is awaited for `patience_s`; `away` is told once each time.
         """
         pause, end, last, silent_since = threading.Event(), monotonic() + for_s, -1, math.inf
@@ -230,7 +230,7 @@ class Client:
                     yield progress
                     if not progress.report.live:
                         return
-                    quiet_at = monotonic() + QUIET_S if progress.report.state is BisectionState.PREPARING else math.inf
+                    quiet_at = monotonic() + QUIET_S
                 elif monotonic() > quiet_at:
                     quiet_at = math.inf
                     yield replace(self._progress(id), quiet=True)

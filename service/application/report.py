@@ -47,7 +47,7 @@ class Report:
     """`good`, `bad` are empty until the commits are looked up; `answer` and `evidence` before the end.
 
     `wheels`: how they came about. `drift`: what else differs between the first bad commit and its parent.
-    `waiting`: probes that wait for their turn.
+    `waiting`: probes that wait for their turn. `sent`: those that no node has begun.
     """
 
     bisection: Bisection
@@ -63,6 +63,7 @@ class Report:
     drift: tuple[Drift, ...] = ()
     spent: Spent = field(default_factory=Spent)
     waiting: int = 0
+    sent: int = 0
 
 
 def wanted_commits(bisection: Bisection, probes: Sequence[Probe]) -> frozenset[str]:
@@ -102,6 +103,7 @@ def report(
         wheels=wheels_of(bisection, builds),
         drift=drift,
         spent=spent,
+        sent=sum(probe.state is ProbeState.QUEUED and probe.sent_at is not None for probe in probes),
         waiting=sum(probe.state is ProbeState.QUEUED and probe.sent_at is None for probe in probes),
     )
 

@@ -200,7 +200,7 @@ def show_one(
             tell.as_program({**tell.data(report), **more})
         else:
             out = screen.console()
-            show(out, report, client.url, tried, made, client.curve(report))
+            show(out, report, client.url, tried, made, client.curve(report), tell.held_by(client, report))
             if request:
                 asked.section(out, report.request)
     raise typer.Exit(status.of(report.state))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from typing import TypeVar
 
 from rich.console import Console, RenderableType
@@ -12,6 +13,7 @@ from rich.text import Text
 
 from service.cli import asked, screen
 from service.cli.plot import Plot
+from service.cli.watch import in_flight
 from service.domain.budget import Priority
 from service.domain.duration import spoken
 from service.domain.evidence import Verdict
@@ -29,10 +31,11 @@ def show(
     probes: Sequence[ProbeView] = (),
     builds: Sequence[BuildView] = (),
     curve: CurveView | None = None,
+    by: str = "",
 ) -> None:
-    """`url`: of a link of the report."""
+    """`url`: of a link of the report. `by`: who paused or cancelled it."""
     for part in (
-        *_parts(report, url, curve),
+        *_parts(report, url, curve, by),
         *_section("Probes", probes, probe_table),
         *_section("Builds", builds, _builds),
     ):
@@ -40,7 +43,7 @@ def show(
 
 
 def bisections(items: Sequence[BisectionView]) -> Table:
-    table = screen.columns("ID", "STATE", "LEFT", "AGE", "FIRST BAD", "RANGE")
+    table = screen.columns("ID", "STATE", "LEFT", "AGE", "FIRST BAD", "SUBMITTER", "RANGE")
     for item in items:
         table.add_row(
             item.id,
@@ -48,6 +51,7 @@ def bisections(items: Sequence[BisectionView]) -> Table:
             _left(item),
             screen.since(item.created_at),
             ", ".join(sha[:10] for sha in item.first_bad[:3]) + (" …" if len(item.first_bad) > 3 else ""),
+            screen.clean(item.submitter),
             screen.clean(f"{', '.join(item.good)}..{item.bad} of {item.repo}"),
         )
     return table
@@ -114,7 +118,7 @@ def trouble_lines(view: BisectionView) -> list[str]:
     return [*screen.clean(problem.detail).splitlines(), *advice]
 
 
-def _parts(report: ReportView, url: Callable[[str], str], curve: CurveView | None) -> Iterator[RenderableType]:
+def _parts(report: ReportView, url: Callable[[str], str], curve: CurveView | None, by: str) -> Iterator[RenderableType]:
     yield Text(screen.clean(report.headline), style=_style(report.state))
     if report.answer is not None and report.answer.commits:
         yield from _answer(report)
@@ -128,7 +132,7 @@ def _parts(report: ReportView, url: Callable[[str], str], curve: CurveView | Non
         yield Text("Evidence", style="bold")
         yield _indented(_evidence(report))
     yield ""
-    yield _facts(report, url)
+    yield _facts(report, url, by)
 
 
 def _answer(report: ReportView) -> Iterator[RenderableType]:
@@ -194,11 +198,14 @@ def _evidence(report: ReportView) -> Table:
     return table
 
 
-def _facts(report: ReportView, url: Callable[[str], str]) -> Table:
+def _facts(report: ReportView, url: Callable[[str], str], by: str) -> Table:
     grid = screen.pairs()
     grid.add_row("bisection", Text.assemble(report.id, "  ", _standing(report)))
     if report.paused_at is not None and report.live:
-        grid.add_row("paused", f"{screen.when(report.paused_at)}, {screen.ago(report.paused_at)}")
+        grid.add_row("paused", f"{_at_and_by(report.paused_at, by)}; go on with: firstbad resume {report.id}")
+    if report.state is BisectionState.CANCELLED and report.ended_at is not None:
+        grid.add_row("cancelled", _at_and_by(report.ended_at, by))
+    grid.add_row("submitter", screen.clean(report.submitter))
     grid.add_row("repository", screen.clean(report.repo))
     grid.add_row("good", _end(report.good, report.ends.good))
     grid.add_row("bad", _end((report.bad,), (report.ends.bad,) if report.ends.bad else ()))
@@ -223,6 +230,10 @@ def _facts(report: ReportView, url: Callable[[str], str]) -> Table:
     return grid
 
 
+def _at_and_by(at: datetime, by: str) -> str:
+    return f"{screen.when(at)}, {screen.ago(at)}{f', by {screen.clean(by)}' if by else ''}"
+
+
 def _telling(evidence: Sequence[ProofView]) -> ProbeView:
     """The probe whose log shows the failure; where none is bad, the first."""
     bad = [proof.probe for proof in evidence if proof.probe.verdict is Verdict.BAD]
@@ -245,10 +256,9 @@ def _expected(view: BisectionView) -> str:
 
 def _probes(report: ReportView) -> str:
     done = screen.count(report.probes_done, "probe").split()[0] + " done"
-    running = f", {len(report.probes_running)} running" if report.probes_running else ""
-    waiting = f", {report.probes_waiting} waiting for their turn" if report.probes_waiting and report.live else ""
+    going = "".join(f", {told}" for told in in_flight(report)) if report.live else ""
     took = screen.between(report.created_at, report.ended_at)
-    return done + running + waiting + (f" in {took}" if took else "")
+    return done + going + (f" in {took}" if took else "")
 
 
 def _wheels(report: ReportView) -> str:

@@ -50,13 +50,24 @@ def accepted(client: Client, id: str, wait_s: float, as_json: bool) -> None:
     out.print(f"Follow it with: firstbad watch {id}")
 
 
+def held_by(client: Client, report: ReportView) -> str:
+    """Who paused or cancelled it; empty where nobody did."""
+    if report.state is BisectionState.CANCELLED:
+        told = [event for event in client.events(report.id).items if event.data.get("state") == "cancelled"]
+    elif report.paused_at is not None and report.live:
+        told = [event for event in client.events(report.id).items if event.kind == "paused"]
+    else:
+        return ""
+    return str(told[-1].data.get("by", "")) if told else ""
+
+
 def ended(report: ReportView, client: Client, as_json: bool) -> None:
     if as_json:
         as_program(data(report))
     else:
         out = screen.console()
         out.print("")
-        show(out, report, client.url, curve=client.curve(report))
+        show(out, report, client.url, curve=client.curve(report), by=held_by(client, report))
     raise typer.Exit(status.of(report.state))
 
 

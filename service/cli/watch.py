@@ -43,6 +43,8 @@ class Story:
         yield from self._turns(report)
         if progress.quiet and report.state is BisectionState.PREPARING and report.candidates is not None:
             yield from self._once("waits", "waits for a node that builds")
+        if progress.quiet and self.with_standing and report.state is not BisectionState.PREPARING:
+            yield from self._once(f"still {standing(report)}", standing(report))
         judged = False
         for probe in sorted(progress.probes, key=_by_end):
             yield from self._faults(probe)
@@ -137,13 +139,26 @@ def standing(report: ReportView) -> str:
     parts.append(f"{screen.count(report.probes_done, 'probe')} done")
     if report.expected_remaining:
         parts.append(f"about {round(report.expected_remaining)} to come")
-    if report.probes_waiting:
-        parts.append(f"{report.probes_waiting} waiting for their turn")
+    parts += in_flight(report)
     if spent := asked.spent(report):
         parts.append(f"spent {', '.join(spent)}")
     if report.paused_at is not None:
         parts.append("paused")
     return ", ".join(parts)
+
+
+def in_flight(report: ReportView) -> list[str]:
+    """Probes that run and where, that are sent, and that wait for their turn."""
+    told = []
+    if report.probes_running:
+        nodes = sorted({screen.clean(probe.node) for probe in report.probes_running if probe.node})
+        where = f" on {', '.join(nodes)}" if nodes else ""
+        told.append(f"{len(report.probes_running)} running{where}")
+    if report.probes_sent:
+        told.append(f"{report.probes_sent} sent and not begun")
+    if report.probes_waiting:
+        told.append(f"{report.probes_waiting} waiting for their turn")
+    return told
 
 
 def narrowed(report: ReportView) -> float:

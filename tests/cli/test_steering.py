@@ -76,7 +76,22 @@ def test_show_says_what_is_spent_and_what_waits(terminal: Terminal, flow: FakeFl
     assert row.endswith(" of 6 h 0 min, 1.50 of 20 GPU hours")
     assert "0 done, 1 waiting for their turn" in out
     flow.tried[probe.id] = replace(probe, sent_at=datetime.now(UTC))
-    assert "waiting for their turn" not in terminal.run("show", id).out
+    out = terminal.run("show", id).out
+    assert "0 done, 1 sent and not begun" in out and "waiting for their turn" not in out
+    flow.plan(id, 0)
+    assert "0 done, 1 running on node-1, 1 sent and not begun" in terminal.run("show", id).out
+
+
+def test_show_says_who_submitted_paused_and_cancelled_it_and_how_it_goes_on(terminal: Terminal, flow: FakeFlow) -> None:
+    (id,) = begun(flow)
+    assert "\nsubmitter   test\n" in terminal.run("show", id).out
+    assert "test" in terminal.run("list").out
+    flow.pause(id, "ada")
+    (row,) = (line for line in terminal.run("show", id).out.splitlines() if line.startswith("paused"))
+    assert row.endswith(f", by ada; go on with: firstbad resume {id}")
+    flow.cancel(id, "bob")
+    (row,) = (line for line in terminal.run("show", id).out.splitlines() if line.startswith("cancelled"))
+    assert " UTC, " in row and row.endswith(", by bob")
 
 
 def test_show_lists_all_that_was_asked_for_when_it_is_asked(terminal: Terminal, flow: FakeFlow) -> None:

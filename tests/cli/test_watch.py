@@ -14,7 +14,7 @@ from pathlib import Path
 
 from service.domain.bisection import Answer, Purpose
 from service.domain.evidence import Fault, Verdict
-from service.domain.lifecycle import BisectionState
+from service.domain.lifecycle import BisectionState, ProbeState
 from service.web import create_app
 from tests.api.requests import SUBMISSION
 from tests.cli.conftest import Terminal
@@ -71,6 +71,15 @@ def test_waiting_for_a_node_is_told_once(terminal: Terminal, flow: FakeFlow) -> 
         flow.change(id, "state", state=BisectionState.PREPARING)
         flow.judge(flow.plan(id, 8, Purpose.BAD_END), Verdict.BAD, "script ended with exit status 1")
         assert next(lines).startswith(f"  #1   {sha(8)[:10]}  bad")
+
+
+def test_what_waits_for_its_turn_is_told_to_a_program_too(terminal: Terminal, flow: FakeFlow) -> None:
+    id = flow.submit(SUBMISSION, "test").id
+    flow.look_up(id, 8)
+    flow.plan(id, 8, Purpose.BAD_END, state=ProbeState.QUEUED, started_at=None, node=None)
+    with watching(terminal, "watch", id) as (_, lines):
+        assert next(lines) == "good v1 .. bad main: 8 candidates"
+        assert next(lines) == "0 probes done, 1 waiting for their turn"
 
 
 def test_submit_can_go_on_watching(terminal: Terminal, flow: FakeFlow, tmp_path: Path) -> None:

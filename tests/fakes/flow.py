@@ -89,11 +89,16 @@ class FakeFlow:
             return found
         if found.state not in LIVE_BISECTIONS:
             raise NotNow(f"bisection {id} has ended already: {found.state}", value=id, advice=f"firstbad show {id}")
-        return self.end(id, BisectionState.CANCELLED)
+        cancelled = self.end(id, BisectionState.CANCELLED)
+        self._note(id, "state", state="cancelled", by=by)
+        return cancelled
 
     def pause(self, id: str, by: str) -> Bisection:
         found = self._live(id, "paused")
-        return found if found.paused_at else self.change(id, "paused", paused_at=datetime.now(UTC))
+        if found.paused_at:
+            return found
+        self.kept[id] = replace(found, paused_at=datetime.now(UTC), updated_at=datetime.now(UTC))
+        return self._note(id, "paused", by=by)
 
     def resume(self, id: str, by: str) -> Bisection:
         self._live(id, "resumed")

@@ -35,6 +35,7 @@ def report(made: Report) -> views.ReportView:
         wheels=views.WheelsView.model_validate(made.wheels),
         drift=tuple(views.DriftView.model_validate(one) for one in made.drift),
         probes_waiting=made.waiting,
+        probes_sent=made.sent,
         spent=views.SpentView.model_validate(made.spent),
         request=request(found.request),
     )

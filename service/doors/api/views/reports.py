@@ -112,6 +112,7 @@ class ReportView(BisectionView):
     wheels: WheelsView = WheelsView()
     drift: tuple[DriftView, ...] = ()
     probes_waiting: int = Field(default=0, description="Probes that wait for their turn.")
+    probes_sent: int = Field(default=0, description="Probes that were sent and that no node has begun.")
     spent: SpentView = SpentView()
     request: RequestView
 
