@@ -6,7 +6,7 @@ import csv
 import io
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.observe.metrics import column, one
@@ -81,6 +81,7 @@ CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\r\x00"), max_s
 
 
 @settings(deadline=None, max_examples=60)
+@example([("", 0.0), (" ", 0.0)], ",")
 @given(
     st.lists(st.tuples(CELLS, st.floats(allow_nan=False, allow_infinity=False)), min_size=1, max_size=5),
     st.sampled_from(",\t;"),

@@ -101,7 +101,8 @@ def _rows(
         spaced = _spaced(header) or _spaced(cells) if spaced is None else spaced
         cell = cells[column].strip()
         belongs = as_number(cell) is not None or (together and " " not in cell)
-        if belongs and (spaced or not _spaced(cells)):
+        # What is quoted is no sentence.
+        if belongs and (spaced or record.startswith('"') or not _spaced(cells)):
             yield tuple(cell.strip() for cell in cells)
 
 
