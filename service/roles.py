@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import socket
-import sys
 
 from service.listener import name_of
 from service.wiring import Wired
@@ -18,8 +17,15 @@ def serve(wired: Wired, listen_fd: int) -> None:
     ours = name_of(str(wired.settings.host))
     hosts = (*LOOPBACK, ours, *sorted(wired.settings.allowed_hosts))
     app = create_app(wired.flow, allowed_hosts=hosts, meters=wired.telemetry.meters.registry)
-    # Uvicorn sends the signal on when it has ended by it, which would end us before we have told the last spans.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+
+    def end(*_: object) -> None:
+        """Uvicorn raises the signal again that it ended by. It ends the process, whatever threads still wait for, but
+        not before the last spans are told."""
+        wired.telemetry.tracing.close()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, end)
     config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=2)
     uvicorn.Server(config).run(sockets=[socket.socket(fileno=listen_fd)])
 
