@@ -38,7 +38,7 @@ def outcome(bad: bool) -> Outcome:
         exit_status=int(bad),
         ended_in="script",
         phases=PHASES,
-        log=Log(path="", bytes=20_000, last_lines=(*LINES, last)),
+        log=Log(path="logs/none", bytes=20_000, last_lines=(*LINES, last)),
         environment={"python": "3.11.2", "machine": "x86_64", "sandbox": "process"},
         signature=signature if bad else None,
     )
