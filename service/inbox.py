@@ -77,9 +77,9 @@ def control_app(
         task_ignore_result=True,
         task_acks_late=False,
         worker_prefetch_multiplier=1,
-        # A message is acknowledged when a thread begins with it, and read no earlier: that Redis keeps a list of what
-        # was read took more time than the work itself.
-        worker_disable_prefetch=True,
+        # A message is acknowledged when it is read: that Redis keeps a list of what was read took more time than the
+        # work itself. As many as there are threads are read ahead, else a free thread waits for the next second; what
+        # a killed process had read comes again, since workers keep results until they are recorded.
         # A connection that dies without a word is noticed in seconds, and not when the kernel gives it up.
         broker_transport_options={"ack_emulation": False, "socket_connect_timeout": 5.0, "socket_timeout": 15.0},
         worker_hijack_root_logger=False,
