@@ -38,15 +38,19 @@ def work_dir(path: Path) -> Findings:
     if path.exists() and not path.is_dir():
         yield problem("work_dir", f"{path} is no folder", "Name a folder in FIRSTBAD_WORK_DIR.")
         return
-    refused = _refused(there)
-    if refused:
-        advice = "Let the worker's user write there, mount it writable, or name another FIRSTBAD_WORK_DIR."
-        yield problem("work_dir", f"{there} cannot be written: {refused}", advice)
-    else:
-        yield ok("work_dir", f"{path}{'' if there == path else f', which will be made in {there}'}")
+    advice = "Let the worker's user write there, mount it writable, or name another FIRSTBAD_WORK_DIR."
+    yield _writable("work_dir", path, there, advice)
     yield _room("work_dir.disk", there, "Free space, or move FIRSTBAD_WORK_DIR; FIRSTBAD_CACHE_BUDGET limits caches.")
     yield _inodes(there)
     yield from _mount(there)
+
+
+def _writable(check: str, wanted: Path, there: Path, advice: str) -> Finding:
+    """`there`: the folder itself, or the one above it in which it would be made."""
+    refused = _refused(there)
+    if refused:
+        return problem(check, f"{there} cannot be written: {refused}", advice)
+    return ok(check, f"{wanted}{'' if there == wanted else f', which will be made in {there}'}")
 
 
 def _refused(folder: Path) -> str:
@@ -117,12 +121,8 @@ def store(url: str) -> Findings:
         yield ok("store", f"{name} was written and cleared again")
         return
     there = nearest(found.local)
-    refused = _refused(there)
-    if refused:
-        advice = "Let the worker's user write there, and mount it writable: FIRSTBAD_STORE_URL."
-        yield problem("store", f"{there} cannot be written: {refused}", advice)
-    else:
-        yield ok("store", f"{found.local}{'' if there == found.local else f', which will be made in {there}'}")
+    advice = "Let the worker's user write there, and mount it writable: FIRSTBAD_STORE_URL."
+    yield _writable("store", found.local, there, advice)
     yield _room("store.disk", there, "Free space, or keep less: FIRSTBAD_STORE_BUDGET of the service.")
 
 
