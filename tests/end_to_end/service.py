@@ -79,6 +79,10 @@ class Service:
         except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
             return False
 
+    def programs(self) -> set[str]:
+        """The names of those processes, as far as they have not ended meanwhile."""
+        return {name for process in self.processes() for name in _name_of(process)}
+
     def part(self, name: str) -> psutil.Process:
         """The child process of that role."""
         words = {
@@ -93,6 +97,13 @@ def command_of(process: psutil.Process) -> list[str]:
     """Empty for a process that has ended meanwhile."""
     try:
         return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def _name_of(process: psutil.Process) -> list[str]:
+    try:
+        return [process.name()]
     except psutil.Error:
         return []
 

@@ -91,7 +91,7 @@ def test_killing_it_kills_all_its_processes_and_a_second_up_goes_on(own_service:
     id = own_service.submit(slow)
     until(lambda: running(own_service, id), "a probe runs")
     own_service.kill()
-    until(lambda: {p.name() for p in own_service.processes()} <= {"redis-server"}, "the children have ended", 30)
+    until(lambda: own_service.programs() <= {"redis-server"}, "the children have ended", 30)
     own_service.start()
     right(own_service, id)
     own_service.interrupt()

@@ -52,8 +52,8 @@ def test_the_script_runs_in_the_commits_own_tree(bench: Bench) -> None:
     assert {"tinypkg.py", "pyproject.toml"} <= set(bench.text(outcome))
 
 
-def test_the_orders_variables_are_set_and_the_workers_are_not(bench: Bench) -> None:
-    os.environ["FIRSTBAD_SECRET"] = "of the worker"
+def test_the_orders_variables_are_set_and_the_workers_are_not(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FIRSTBAD_SECRET", "of the worker")
     outcome = bench.outcome("env", env={"COLOUR": "green with 'quotes' and $x"})
     assert "COLOUR=green with 'quotes' and $x" in bench.text(outcome)
     assert f"FIRSTBAD_COMMIT={bench.shas[0]}" in bench.text(outcome)
