@@ -23,7 +23,7 @@ def within(
     bisection: Bisection, probes: Sequence[Probe], scope: Scope, taken: Step, measured: Measured | None, now: datetime
 ) -> Step:
     """The step as far as the budget goes; the end where it is spent and the step is none itself."""
-    budget = bisection.request.budget
+    budget = bisection.budget
     if taken.state is not None or budget == Budget():
         return taken
     so_far = spent(bisection, probes, now)
@@ -49,14 +49,14 @@ def _ended(
     so_far: Spent,
 ) -> Step:
     if bisection.state is not BisectionState.SEARCHING:
-        problem = wording.budget_spent(bisection.request.budget, so_far)
+        problem = wording.budget_spent(bisection.budget, so_far)
         return stopped(BisectionState.CANCELLED, problem, probes)
     if measured is not None:
         shas = measured.numbers.known(scope.range)
     else:
         shas = known(scope.range, evidence_of(probes), scope.lead.prior, noise_of(bisection))
     expected = taken.expected_probes if taken.expected_probes is not None else bisection.expected_probes
-    why = wording.why_budget(bisection.request.budget, so_far, expected)
+    why = wording.why_budget(bisection.budget, so_far, expected)
     named = _named(shas, by_suspicion=measured is None and noise_of(bisection) is not None)
     return Step(BisectionState.SUSPECTS, (), live_of(probes), Answer(named, why), None, len(shas), 0.0)
 

@@ -20,6 +20,7 @@ from service.application import (
 )
 from service.application import follow as following
 from service.application import prepare as preparation
+from service.application.begun import begun
 from service.application.curve import Curve
 from service.application.keys import scope_of
 from service.application.ports import Asked
@@ -56,8 +57,7 @@ class Flow(Upkeep):
         request = self.draft(submission)
         now = self.ports.clock.now()
         id = self.ports.ids.new() if key is None else once.id_of(submitter, key)
-        begun = Bisection(id, BisectionState.QUEUED, request, submitter, now, now)
-        bisection = replace(begun, notes=request.notes, priority=request.priority)
+        bisection = begun(id, request, submitter, now)
         with self.ports.watch.doing("submit", bisection=bisection.id), self._work() as tx:
             if key is not None and (known := once.begun(tx, bisection)) is not None:
                 return known

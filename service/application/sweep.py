@@ -64,9 +64,9 @@ def end_unprepared(tx: Transaction, id: str, now: datetime) -> None:
     """One whose time is over before it could begin; those that have begun end by their next step."""
     found = tx.bisection(id, lock=True)
     so_far = spent(found, (), now)
-    if found.state not in UNPREPARED or not budgets.over(found.request.budget, so_far):
+    if found.state not in UNPREPARED or not budgets.over(found.budget, so_far):
         return
-    state, problem = moved(found.state, BisectionState.CANCELLED), wording.budget_spent(found.request.budget, so_far)
+    state, problem = moved(found.state, BisectionState.CANCELLED), wording.budget_spent(found.budget, so_far)
     tx.save_bisection(replace(found, state=state, problem=problem, updated_at=now, ended_at=now))
     tx.add_event(id, now, "budget", {"spent": asdict(so_far)})
     tx.add_event(id, now, "state", {"state": str(state)})

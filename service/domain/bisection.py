@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from service.domain.budget import Budget, Priority
-from service.domain.evidence import Fault, Log, Outcome, Verdict
+from service.domain.evidence import Fault, Log, Outcome, Override, Verdict
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 from service.domain.metric import Measuring, Metric
 from service.domain.recipe import Recipe, SandboxKind
@@ -71,7 +71,7 @@ class Request:
     `width`: probes in flight at most. `timeout_s`: of one run. `hang_is_bad`: our time-out is the failure itself.
     `flaky`: a verdict may err either way, so commits are tried again until the answer is sure enough. `control`: must
     pass where the reproduction fails, or that failure does not count. `metric`: the number that decides, instead of a
-    failure; `other_metrics` are measured beside it. `priority`: at its beginning.
+    failure; `other_metrics` are measured beside it. `priority`, `budget`: at its beginning.
     """
 
     repo: str
@@ -164,7 +164,9 @@ class Answer:
 @dataclass(frozen=True)
 class Bisection:
     """`paused_at`: since when nothing new is begun for it; None while it is not paused. `paused_s`: seconds of all
-    pauses that are over."""
+    pauses that are over. `budget`: as it is now. `overrides`: in the order in which they were said, of a commit the
+    last counts. `clone_of`: the id of the one whose request this one's was made from. `project`: the name of its recipe;
+    `words`: what a text is looked for in, in lower case; both as lists of bisections are filtered."""
 
     id: str
     state: BisectionState
@@ -185,6 +187,11 @@ class Bisection:
     priority: Priority = Priority.NORMAL
     paused_at: datetime | None = None
     paused_s: float = 0.0
+    budget: Budget = field(default_factory=Budget)
+    overrides: tuple[Override, ...] = ()
+    clone_of: str | None = None
+    project: str = ""
+    words: str = ""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
 from service.domain.metric import Measurement
@@ -12,6 +13,18 @@ class Verdict(StrEnum):
     GOOD = "good"
     BAD = "bad"
     SKIP = "skip"
+
+
+@dataclass(frozen=True)
+class Override:
+    """What a person says of a commit within a bisection, whatever its probes say. `verdict`: None takes back what was
+    said before."""
+
+    sha: str
+    verdict: Verdict | None
+    by: str
+    why: str
+    at: datetime
 
 
 @dataclass(frozen=True)

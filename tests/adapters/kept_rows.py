@@ -7,7 +7,7 @@ from typing import Any
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 SHA = "072d7e5" + "0" * 33
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
 REQUEST = {
     "repo": "https://example.org/engine.git",
     "good": ["v1.0"],
@@ -70,6 +70,10 @@ def rows(revision: str) -> dict[str, list[dict[str, Any]]]:
         probe |= {"leased_at": AT}
         build |= turn
         node |= {"labels": ["nvlink"], "models": ["Qwen/Qwen3-8B"]}
+    if revision >= "0007":
+        override = {"sha": SHA, "verdict": "good", "by": "ada", "why": "seen by hand", "at": later.isoformat()}
+        bisection |= {"budget": {"probes": 30, "wall_s": None, "gpu_s": None}, "overrides": [override]}
+        bisection |= {"clone_of": "b0", "project": "python", "words": "engine"}
     waiting = {"state": "queued", "outcome": None, "faults": [], "verdict": None, "reason": "", "finished_at": None}
     queued = {**probe, **waiting, "id": "b1.2", "number": 2, "attempt": 1, "node": None, "started_at": None}
     running = {**queued, "id": "b1.3", "number": 3, "state": "running", "node": "n1", "started_at": later}
@@ -88,4 +92,16 @@ def rows(revision: str) -> dict[str, list[dict[str, Any]]]:
     if revision >= "0006":
         made["counted"] = [{"name": "all", "until": AT}]
         made["tallies"] = [{"name": "probes", "label": "bad", "bound": 60.0, "count": 2, "total": 3.5}]
+    if revision >= "0007":
+        made["tokens"] = [
+            {"id": "t1", "name": "nightly", "prefix": "fb_1234", "hash": "ab" * 32, "scope": "submit", "created_at": AT,
+             "created_by": "ada", "expires_at": later, "revoked_at": None, "used_at": AT},
+        ]  # fmt: skip
+        made["sessions"] = [
+            {"hash": "cd" * 32, "name": "github:ada", "scope": "operate", "created_at": AT, "expires_at": later},
+        ]  # fmt: skip
+        made["webhooks"] = [
+            {"id": "w1", "url": "https://example.org/hook", "secret": "s", "created_at": AT, "created_by": "ada",
+             "events": ["state"], "project": "python", "submitter": None, "off": ""},
+        ]  # fmt: skip
     return made

@@ -225,6 +225,8 @@ def _check_read(url: str, revision: str) -> None:
     assert queued.sent_at == queued.queued_at and running.sent_at is not None and building.sent_at is not None
     own, gpus = ("node.n1", "gpu.h100") if revision >= "0003" else ("cpu", "cpu")
     assert (queued.queue, running.queue) == (gpus if revision >= "0005" else own, gpus)
+    assert (found.project, found.words.partition("\n")[0]) == ("python", "engine" if revision >= "0007" else "python")
+    assert (found.budget.probes, len(found.overrides)) == ((30, 1) if revision >= "0007" else (None, 0))
     assert queued.turn == ("0 ada" if revision >= "0005" else "1 ada")
 
 

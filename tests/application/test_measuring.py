@@ -29,7 +29,7 @@ def begin(world: World, metric: Metric = RATE, measuring: Measuring | None = Non
     with world.flow.ports.bisections.transaction() as tx:
         found = tx.bisection(id)
         asked = replace(found.request, metric=metric, measuring=measuring or Measuring(), **request)
-        tx.save_bisection(replace(found, request=asked))
+        tx.save_bisection(replace(found, request=asked, budget=asked.budget))
     world.workers.prepare(world.flow)
     return id
 

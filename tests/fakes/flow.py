@@ -14,6 +14,7 @@ from service.adapters import readers, servers
 from service.application import follow as following
 from service.application import health
 from service.application import report as reports
+from service.application.begun import begun
 from service.application.curve import Curve
 from service.application.ports import Policy
 from service.application.queries import LogStream, log_of, log_of_build, metric_of
@@ -77,8 +78,7 @@ class FakeFlow:
         self.keys.append(key)
         id = f"{len(self.kept):02d}" + hashlib.sha1(str(len(self.kept)).encode()).hexdigest()[:8]
         now = datetime.now(UTC)
-        begun = Bisection(id, BisectionState.QUEUED, request, submitter, now, now)
-        self.kept[id] = replace(begun, notes=request.notes, priority=request.priority)
+        self.kept[id] = begun(id, request, submitter, now)
         made = self._note(id, "state", state="queued")
         self.then(id)
         return made

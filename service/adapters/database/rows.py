@@ -9,8 +9,10 @@ from typing import Any, TypeVar, cast
 from sqlalchemy import RowMapping, Table
 
 from service.adapters.database import tables
+from service.domain.access import Session, Token
 from service.domain.bisection import Bisection, Build, Event, Message, Node, Probe
 from service.domain.figures import Beat, Tally
+from service.domain.webhook import Webhook
 
 T = TypeVar("T")
 
@@ -23,6 +25,9 @@ NODES = cast(Table, tables.NodeRow.__table__)
 TALLIES = cast(Table, tables.TallyRow.__table__)
 COUNTED = cast(Table, tables.CountedRow.__table__)
 BEATS = cast(Table, tables.BeatRow.__table__)
+TOKENS = cast(Table, tables.TokenRow.__table__)
+SESSIONS = cast(Table, tables.SessionRow.__table__)
+WEBHOOKS = cast(Table, tables.WebhookRow.__table__)
 
 #: Every field of the dataclass is a column of its table.
 KEPT: Mapping[type[Any], Table] = {
@@ -34,6 +39,9 @@ KEPT: Mapping[type[Any], Table] = {
     Node: NODES,
     Tally: TALLIES,
     Beat: BEATS,
+    Token: TOKENS,
+    Session: SESSIONS,
+    Webhook: WEBHOOKS,
 }
 
 

@@ -9,9 +9,10 @@ from sqlalchemy import BigInteger, Double, ForeignKey, Index, Integer, MetaData,
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from service.adapters.database.types import Json, OneOf, PlainText, UtcDateTime
+from service.domain.access import Scope
 from service.domain.bisection import Answer, Gpu, Origin, Problem, Purpose, Request, Setup
-from service.domain.budget import Priority
-from service.domain.evidence import Fault, Log, Outcome, Verdict
+from service.domain.budget import Budget, Priority
+from service.domain.evidence import Fault, Log, Outcome, Override, Verdict
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 
 #: Grows by itself; on SQLite only a plain INTEGER key does.
@@ -46,6 +47,7 @@ class Base(DeclarativeBase):
         ProbeState: OneOf(ProbeState),
         BuildState: OneOf(BuildState),
         Priority: OneOf(Priority),
+        Scope: OneOf(Scope),
         Purpose: OneOf(Purpose),
         Origin: OneOf(Origin),
         Verdict: OneOf(Verdict),
@@ -53,6 +55,8 @@ class Base(DeclarativeBase):
         Problem: Json(Problem),
         Setup: Json(Setup),
         Answer: Json(Answer),
+        Budget: Json(Budget),
+        tuple[Override, ...]: Json(tuple[Override, ...]),
         Outcome: Json(Outcome),
         Log: Json(Log),
         tuple[Fault, ...]: Json(tuple[Fault, ...]),
@@ -65,7 +69,12 @@ class Base(DeclarativeBase):
 
 class BisectionRow(Base):
     __tablename__ = "bisections"
-    __table_args__ = (Index(None, "state", "created_at"), Index(None, "created_at"))
+    __table_args__ = (
+        Index(None, "state", "created_at"),
+        Index(None, "created_at", "id"),
+        Index(None, "project", "created_at"),
+        Index(None, "submitter", "created_at"),
+    )
 
     id: Mapped[str] = mapped_column(primary_key=True)
     state: Mapped[BisectionState]
@@ -86,6 +95,11 @@ class BisectionRow(Base):
     priority: Mapped[Priority]
     paused_at: Mapped[datetime | None]
     paused_s: Mapped[float]
+    budget: Mapped[Budget]
+    overrides: Mapped[tuple[Override, ...]]
+    clone_of: Mapped[str | None]
+    project: Mapped[str]
+    words: Mapped[str]
 
 
 class ProbeRow(Base):
@@ -259,3 +273,46 @@ class BeatRow(Base):
     preparing: Mapped[int]
     oldest_at: Mapped[datetime | None]
     swept_at: Mapped[datetime | None]
+
+
+class TokenRow(Base):
+    __tablename__ = "tokens"
+    __table_args__ = (UniqueConstraint("hash"),)
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    prefix: Mapped[str]
+    hash: Mapped[str]
+    scope: Mapped[Scope]
+    created_at: Mapped[datetime]
+    created_by: Mapped[str]
+    expires_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+    used_at: Mapped[datetime | None]
+
+
+class SessionRow(Base):
+    """`hash` of the text in the browser's cookie."""
+
+    __tablename__ = "sessions"
+    __table_args__ = (Index(None, "expires_at"),)
+
+    hash: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    scope: Mapped[Scope]
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+
+
+class WebhookRow(Base):
+    __tablename__ = "webhooks"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    url: Mapped[str]
+    secret: Mapped[str]
+    created_at: Mapped[datetime]
+    created_by: Mapped[str]
+    events: Mapped[tuple[str, ...]]
+    project: Mapped[str | None]
+    submitter: Mapped[str | None]
+    off: Mapped[str]

@@ -133,7 +133,7 @@ def _standing(report: Report) -> str:
 
 def _spent(report: Report) -> Iterator[str]:
     """Of each limit of its budget."""
-    most, cost = report.bisection.request.budget, report.spent
+    most, cost = report.bisection.budget, report.spent
     if most.probes is not None:
         yield f"{cost.probes} of {most.probes} probes spent"
     if most.wall_s is not None:
