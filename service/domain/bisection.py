@@ -165,8 +165,8 @@ class Answer:
 class Bisection:
     """`paused_at`: since when nothing new is begun for it; None while it is not paused. `paused_s`: seconds of all
     pauses that are over. `budget`: as it is now. `overrides`: in the order in which they were said, of a commit the
-    last counts. `clone_of`: the id of the one whose request this one's was made from. `project`: the name of its recipe;
-    `words`: what a text is looked for in, in lower case; both as lists of bisections are filtered."""
+    last counts. `clone_of`: the id of the one whose request this one's was made from. `project`: the name of its
+    recipe; `words`: what a text is looked for in, in lower case; both as lists of bisections are filtered."""
 
     id: str
     state: BisectionState
