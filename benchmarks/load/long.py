@@ -16,6 +16,7 @@ from benchmarks.load.place import Place, place
 from benchmarks.load.repository import BLOCK, Made, merged
 from benchmarks.search.table import Row
 from service.application.submission import Submission
+from service.domain.access import Caller, Scope
 from service.domain.bisection import Bisection
 from service.domain.lifecycle import ProbeState
 from worker.contract import Queue
@@ -75,7 +76,8 @@ def _rows(
 def _submit(where: Place, made: Made, first_bad: int) -> Bisection:
     script = f"# first bad: {first_bad}\npython -m engine --steps 20\n"
     ends = {"good": (made.shas[0],), "bad": made.shas[-1]}
-    return where.wired.flow.submit(Submission(**ends, repo=str(made.path), project="source", script=script), "ada")
+    form = Submission(**ends, repo=str(made.path), project="source", script=script)
+    return where.wired.flow.submit(form, Caller("ada", Scope.ADMIN))
 
 
 def _dispatched_after(where: Place, begun: float, orders: int) -> float:

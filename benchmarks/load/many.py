@@ -21,6 +21,7 @@ from benchmarks.search.table import Row
 from service.adapters.database.engine import create_engine
 from service.adapters.database.rows import BISECTIONS, EVENTS, PROBES
 from service.application.submission import Submission
+from service.domain.access import Caller, Scope
 from service.domain.lifecycle import LIVE_BISECTIONS, BisectionState, ProbeState
 
 COMMITS = 512
@@ -89,7 +90,9 @@ def _submit_andwait(where: Place, made: Made, count: int, seed: int) -> list[str
     """Ids, each with its right answer in its script."""
     places = random.Random(seed)
     ids = [
-        where.wired.flow.submit(_submission(made, places.randrange(1, COMMITS)), f"user-{number % 10}").id
+        where.wired.flow.submit(
+            _submission(made, places.randrange(1, COMMITS)), Caller(f"user-{number % 10}", Scope.ADMIN)
+        ).id
         for number in range(count)
     ]
     wait(where, ids)

@@ -13,6 +13,7 @@ from benchmarks.load.place import Place, place
 from benchmarks.load.repository import Made, grow, line
 from benchmarks.search.table import Row
 from service.application.submission import Submission
+from service.domain.access import Caller, Scope
 from service.domain.lifecycle import BisectionState
 
 COMMITS = 512
@@ -63,7 +64,7 @@ def _empty(trace: Path) -> None:
 def _submit(where: Place, made: Made, count: int, *, by_name: bool = True) -> list[str]:
     bad = "main" if by_name else made.shas[-1]
     form = Submission(good=(made.shas[0],), bad=bad, repo=str(made.path), project="source", script="true")
-    return [where.wired.flow.submit(form, "ada").id for _ in range(count)]
+    return [where.wired.flow.submit(form, Caller("ada", Scope.ADMIN)).id for _ in range(count)]
 
 
 def _prepared(where: Place, ids: list[str]) -> None:

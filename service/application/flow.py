@@ -30,6 +30,7 @@ from service.application.submission import Submission
 from service.application.submit import complete
 from service.application.upkeep import Upkeep
 from service.application.verdicts import derive, taken_back
+from service.domain.access import Caller
 from service.domain.bisection import Bisection, Build, Event, Message, Node, Probe, Request
 from service.domain.budget import Priority
 from service.domain.errors import UserError
@@ -45,24 +46,24 @@ REOPENED = frozenset({BisectionState.FOUND, BisectionState.SUSPECTS, BisectionSt
 class Flow(Upkeep):
     # What a door asks for
 
-    def draft(self, submission: Submission) -> Request:
+    def draft(self, submission: Submission, caller: Caller) -> Request:
         """What `submit` would begin, with its notes. Errors: as of `submit`."""
         request = complete(submission, self.ports.recipes, self.ports.policy, self.ports.servers, self.ports.readers)
         self.ports.history.check(request.repo)
         return request
 
-    def submit(self, submission: Submission, submitter: str, key: str | None = None) -> Bisection:
+    def submit(self, submission: Submission, caller: Caller, key: str | None = None) -> Bisection:
         """`key`: sent again with it, a request begins no second one. What needs the repository is checked later and
         ends as `refused`. Errors: BadRequest, TooLarge."""
-        request = self.draft(submission)
+        request = self.draft(submission, caller)
         now = self.ports.clock.now()
-        id = self.ports.ids.new() if key is None else once.id_of(submitter, key)
-        bisection = begun(id, request, submitter, now)
+        id = self.ports.ids.new() if key is None else once.id_of(caller.name, key)
+        bisection = begun(id, request, caller.name, now)
         with self.ports.watch.doing("submit", bisection=bisection.id), self._work() as tx:
             if key is not None and (known := once.begun(tx, bisection)) is not None:
                 return known
             tx.add_bisection(bisection)
-            tx.add_event(bisection.id, now, "state", {"state": str(bisection.state), "by": submitter})
+            tx.add_event(bisection.id, now, "state", {"state": str(bisection.state), "by": caller.name})
             tx.post(Message("prepare", f"prepare:{bisection.id}", {"id": bisection.id}), now)
         return bisection
 

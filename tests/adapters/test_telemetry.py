@@ -20,6 +20,7 @@ from service.application.submission import Submission
 from service.domain.errors import NotFound
 from service.domain.evidence import Outcome
 from service.domain.results import ProbeReport
+from tests.callers import caller
 from tests.redis_server import Broker
 from tests.repositories import NewCommit, build_repository
 from tests.waiting import eventually
@@ -160,7 +161,7 @@ class Traced:
 
     def submit(self) -> str:
         asked = Submission(good=self.shas[:1], bad=self.shas[-1], repo=self.repository, project="source", script="true")
-        return self.wired.flow.submit(asked, "ada").id
+        return self.wired.flow.submit(asked, caller("ada")).id
 
     def begin(self) -> str:
         id = self.submit()

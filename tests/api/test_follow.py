@@ -14,6 +14,7 @@ from service.domain.bisection import Probe
 from service.domain.evidence import Verdict
 from service.domain.lifecycle import BisectionState, BuildState
 from tests.api.requests import SUBMISSION
+from tests.callers import TESTER
 from tests.fakes.flow import FakeFlow
 from tests.waiting import eventually
 
@@ -22,7 +23,7 @@ API = "/api/v1"
 
 @pytest.fixture
 def running(flow: FakeFlow) -> Probe:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     flow.look_up(id, 8)
     return flow.plan(id, 8)
 
@@ -62,7 +63,7 @@ def test_a_build_is_followed_by_its_key(client: Client, flow: FakeFlow, running:
 
 
 def test_what_has_ended_comes_whole_and_what_is_not_there_is_a_problem(http: httpx.Client, flow: FakeFlow) -> None:
-    id = flow.find(flow.submit(SUBMISSION, "test").id, 5).id
+    id = flow.find(flow.submit(SUBMISSION, TESTER).id, 5).id
     assert http.get(f"{API}/probes/{id}.4/log?follow=true").content == b"one\ntwo\n"
     assert http.get(f"{API}/probes/{id}.9/log?follow=true").status_code == 404
     assert http.get(f"{API}/builds/none/log?follow=true").status_code == 404

@@ -14,6 +14,7 @@ from service.client import Client
 from service.search.metric.samples import Interval
 from tests.api.measured import METRIC, begun
 from tests.api.requests import SUBMISSION
+from tests.callers import TESTER
 from tests.doors.curves import STEP, stepped
 from tests.fakes.flow import FakeFlow, sha
 
@@ -54,7 +55,7 @@ def test_before_anything_is_measured_it_is_empty_but_whole(http: httpx.Client, f
 
 @pytest.mark.parametrize("path", ["metric", "metric.svg"])
 def test_a_bisection_without_a_metric_has_none(http: httpx.Client, flow: FakeFlow, path: str) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     answer = http.get(f"{API}/bisections/{id}/{path}")
     assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
     assert answer.json()["detail"] == f"bisection {id} looks for a failure and measures nothing"
@@ -99,4 +100,4 @@ def test_the_client_reads_what_the_service_tells(http: httpx.Client, flow: FakeF
         curve = client.curve(client.bisection(begun(flow)))
         assert curve is not None
         assert [point.sha for point in curve.points] == [point.sha for point in stepped().points]
-        assert client.curve(client.bisection(flow.submit(SUBMISSION, "test").id)) is None
+        assert client.curve(client.bisection(flow.submit(SUBMISSION, TESTER).id)) is None

@@ -20,6 +20,7 @@ from service.domain.lifecycle import BisectionState
 from service.web import create_app
 from tests.api.measured import begun
 from tests.api.requests import SUBMISSION
+from tests.callers import TESTER
 from tests.conftest import needs
 from tests.doors.curves import STEP, stepped
 from tests.fakes.flow import FakeFlow, commit, sha
@@ -78,7 +79,7 @@ def test_a_page_holds_the_answer_the_picture_and_the_evidence(http: httpx.Client
 def test_a_page_without_a_metric_has_no_picture_and_one_that_was_refused_says_why(
     http: httpx.Client, flow: FakeFlow
 ) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     flow.end(id, BisectionState.REFUSED, problem=Problem("bad-ends", "No", "both <pass>", advice="look again"))
     answer = http.get(f"/bisections/{id}")
     assert "both &lt;pass&gt;" in answer.text and "look again" in answer.text

@@ -11,6 +11,7 @@ from service.domain.evidence import Fault, Frame, Outcome, Replaced, Sign, Signa
 from service.domain.lifecycle import BisectionState, BuildState
 from service.domain.metric import Measurement
 from tests.api.requests import SUBMISSION
+from tests.callers import TESTER
 from tests.fakes.flow import FakeFlow, sha
 
 API = "/api/v1"
@@ -19,7 +20,7 @@ API = "/api/v1"
 @pytest.fixture
 def found(flow: FakeFlow) -> str:
     """The id of a bisection that has ended with commit 5."""
-    return flow.find(flow.submit(SUBMISSION, "test").id, 5).id
+    return flow.find(flow.submit(SUBMISSION, TESTER).id, 5).id
 
 
 def test_a_report_holds_the_answer_and_what_it_stands_on(http: httpx.Client, found: str) -> None:
@@ -38,7 +39,7 @@ def test_a_report_holds_the_answer_and_what_it_stands_on(http: httpx.Client, fou
 
 
 def test_before_the_commits_are_looked_up_a_report_is_empty_but_whole(http: httpx.Client, flow: FakeFlow) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     report = http.get(f"{API}/bisections/{id}").json()
     assert report["ends"] == {"good": [], "bad": None}
     assert (report["answer"], report["evidence"], report["candidates"], report["live"]) == (None, [], None, True)
@@ -73,8 +74,8 @@ def test_events_go_on_from_where_a_reader_was(http: httpx.Client, flow: FakeFlow
 
 
 def test_bisections_are_listed_newest_first_by_state(http: httpx.Client, flow: FakeFlow, found: str) -> None:
-    live = flow.submit(SUBMISSION, "test").id
-    gone = flow.submit(SUBMISSION, "test").id
+    live = flow.submit(SUBMISSION, TESTER).id
+    gone = flow.submit(SUBMISSION, TESTER).id
     flow.cancel(gone, "test")
 
     def ids(**params: object) -> list[str]:
@@ -119,7 +120,7 @@ def test_a_log_that_cannot_be_read_yet_or_any_more_is_a_problem(http: httpx.Clie
 def test_cancelling_twice_changes_nothing_and_an_ended_one_stays(
     http: httpx.Client, flow: FakeFlow, found: str
 ) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     assert http.delete(f"{API}/bisections/{id}").json()["state"] == "cancelled"
     assert http.delete(f"{API}/bisections/{id}").json()["state"] == "cancelled"
     answer = http.delete(f"{API}/bisections/{found}")
@@ -127,7 +128,7 @@ def test_cancelling_twice_changes_nothing_and_an_ended_one_stays(
 
 
 def test_a_refused_bisection_tells_its_problem(http: httpx.Client, flow: FakeFlow) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     problem = Problem("unknown-ref", "Not in the repository", "no v1 there", "v1", "good", "try v1.0")
     flow.end(id, BisectionState.REFUSED, problem=problem)
     assert http.get(f"{API}/bisections/{id}").json()["problem"] == {
@@ -141,7 +142,7 @@ def test_a_refused_bisection_tells_its_problem(http: httpx.Client, flow: FakeFlo
 
 
 def test_suspects_come_in_order(http: httpx.Client, flow: FakeFlow) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     flow.look_up(id, 8)
     flow.end(id, BisectionState.SUSPECTS, Answer((sha(3), sha(4)), "they cannot be tested"))
     report = http.get(f"{API}/bisections/{id}").json()
@@ -176,7 +177,7 @@ def test_a_token_in_a_repository_url_is_shown_to_nobody(
 
 
 def test_the_client_sees_each_change_until_the_end(http: httpx.Client, flow: FakeFlow) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     with Client(str(http.base_url)) as client:
         changes = client.changes(id, every_s=0.01)
         assert next(changes).report.state == "queued"

@@ -14,6 +14,7 @@ from service.domain.evidence import Verdict
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 from service.domain.spending import spent
 from tests.api.requests import MINIMAL, SUBMISSION
+from tests.callers import TESTER
 from tests.fakes.flow import FakeFlow
 
 PATH = "/api/v1/bisections"
@@ -27,7 +28,7 @@ CHANGES = [
 
 
 def test_a_paused_bisection_says_since_when_until_it_is_resumed(http: httpx.Client, flow: FakeFlow) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     assert http.get(f"{PATH}/{id}").json()["paused_at"] is None
     paused = [http.post(f"{PATH}/{id}/pause").json() for _ in range(2)]
     assert paused[0]["paused_at"] == paused[1]["paused_at"] is not None
@@ -37,7 +38,7 @@ def test_a_paused_bisection_says_since_when_until_it_is_resumed(http: httpx.Clie
 
 @pytest.mark.parametrize("media_type", ["application/json", "application/merge-patch+json", "application/yaml"])
 def test_a_priority_is_changed_by_a_patch(http: httpx.Client, flow: FakeFlow, media_type: str) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     answer = http.patch(f"{PATH}/{id}", content='{"priority": "high"}', headers={"content-type": media_type})
     assert (answer.status_code, answer.json()["priority"]) == (200, "high")
     assert flow.bisection(id).priority is Priority.HIGH
@@ -54,7 +55,7 @@ def test_a_priority_is_changed_by_a_patch(http: httpx.Client, flow: FakeFlow, me
     ],
 )
 def test_what_cannot_be_changed_is_named(http: httpx.Client, flow: FakeFlow, body: object, field: str) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     answer = http.patch(f"{PATH}/{id}", json=body)
     assert (answer.status_code, answer.json()["field"]) == (422, field)
     assert http.patch(f"{PATH}/{id}", content=b"priority=high").status_code == 415
@@ -65,7 +66,7 @@ def test_what_cannot_be_changed_is_named(http: httpx.Client, flow: FakeFlow, bod
 def test_what_has_ended_or_never_was_is_not_changed(
     http: httpx.Client, flow: FakeFlow, method: str, way: str, body: object
 ) -> None:
-    ended = flow.find(flow.submit(SUBMISSION, "test").id, 5).id
+    ended = flow.find(flow.submit(SUBMISSION, TESTER).id, 5).id
     for id, status in ((ended, 409), ("b0", 404), ("b%00", 422)):
         answer = http.request(method, f"{PATH}/{id}{way}", json=body)
         assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
@@ -77,7 +78,7 @@ def test_what_has_ended_or_never_was_is_not_changed(
 def test_a_page_of_another_site_changes_nothing(
     http: httpx.Client, flow: FakeFlow, method: str, way: str, body: object
 ) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     before = flow.bisection(id)
     for origin in ("https://evil.example", "null", "http://127.0.0.1:1"):
         answer = http.request(method, f"{PATH}/{id}{way}", json=body, headers={"origin": origin})
@@ -103,7 +104,7 @@ def test_a_report_says_what_is_spent_of_what(http: httpx.Client, flow: FakeFlow)
 
 def test_pauses_and_what_runs_are_counted_as_the_budget_counts_them(flow: FakeFlow) -> None:
     begun = datetime(2026, 1, 1, tzinfo=UTC)
-    found = replace(flow.submit(SUBMISSION, "test"), created_at=begun, paused_s=100.0)
+    found = replace(flow.submit(SUBMISSION, TESTER), created_at=begun, paused_s=100.0)
     recipe = replace(found.request.recipe, resources=replace(found.request.recipe.resources, gpus=4))
     found = replace(found, request=replace(found.request, recipe=recipe, budget=Budget(wall_s=60.0)))
     now = begun + timedelta(seconds=1000)
@@ -115,7 +116,7 @@ def test_pauses_and_what_runs_are_counted_as_the_budget_counts_them(flow: FakeFl
 
 
 def test_a_log_that_was_removed_is_gone_and_not_unknown(http: httpx.Client, flow: FakeFlow) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     flow.look_up(id, 8)
     probe = flow.judge(flow.plan(id, 8), Verdict.BAD, "failed")
     build = flow.build(probe, BuildState.FAILED)

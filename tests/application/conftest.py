@@ -22,6 +22,7 @@ from service.application.submission import Submission
 from service.domain.bisection import Bisection
 from service.domain.recipe import SandboxKind
 from tests import postgres
+from tests.callers import caller
 from tests.fakes.live import LiveWorkers
 from tests.fakes.workers import Workers
 from tests.repositories import NewCommit, build_repository
@@ -64,7 +65,7 @@ class World:
         plain = Submission(
             good=(self.shas[0],), bad=self.shas[-1], repo=str(self.repository), project="source", script="true"
         )
-        return self.flow.submit(replace(plain, **change), by)
+        return self.flow.submit(replace(plain, **change), caller(by))
 
     def wait_for_retry(self) -> None:
         """As long as a second attempt waits after a fault."""

@@ -10,6 +10,7 @@ from service.domain.evidence import Outcome
 from service.domain.lifecycle import BuildState
 from service.domain.recipe import Recipe
 from tests.application.conftest import World
+from tests.callers import caller
 from tests.repositories import NewCommit
 
 #: Commits that change native code, and commits that change nothing of the wheel.
@@ -42,7 +43,7 @@ def submit(world: World, **change: object) -> Bisection:
     plain = Submission(
         good=(world.shas[0],), bad=world.shas[-1], repo=str(world.repository), project="native", script="true"
     )
-    return world.flow.submit(replace(plain, **change), "me")
+    return world.flow.submit(replace(plain, **change), caller("me"))
 
 
 def with_recipe(world: World, **change: object) -> World:

@@ -9,6 +9,7 @@ import pytest
 from service.application.submission import BudgetForm, ResourcesForm, Submission
 from service.domain.errors import BadRequest
 from tests.application.conftest import World
+from tests.callers import caller
 
 
 def asked(world: World, **more: object) -> Submission:
@@ -19,23 +20,25 @@ def asked(world: World, **more: object) -> Submission:
 
 def test_the_same_key_begins_one_bisection_however_often_it_is_sent(world: World) -> None:
     full = asked(world, budget=BudgetForm(probes="40", wall="0.1"), priority="high", timeout="90s", env={"A": "b"})
-    first = world.flow.submit(full, "me", "nightly")
+    first = world.flow.submit(full, caller("me"), "nightly")
     world.workers.prepare(world.flow)
-    again = world.flow.submit(full, "me", "nightly")
+    again = world.flow.submit(full, caller("me"), "nightly")
     assert again == world.flow.bisection(first.id)
     assert len(world.flow.bisections()) == 1 and not world.workers.prepares
 
 
 def test_another_key_or_another_submitter_begins_another(world: World) -> None:
-    ids = [world.flow.submit(asked(world), who, key).id for who in ("me", "you") for key in ("a", "b", None, None)]
+    ids = [
+        world.flow.submit(asked(world), caller(who), key).id for who in ("me", "you") for key in ("a", "b", None, None)
+    ]
     assert len(set(ids)) == 8 == len(world.flow.bisections())
 
 
 def test_a_key_of_another_request_is_refused_with_what_it_began(world: World) -> None:
-    first = world.flow.submit(asked(world), "me", "k")
+    first = world.flow.submit(asked(world), caller("me"), "k")
     other = asked(world, resources=ResourcesForm(labels=("x",)))
     with pytest.raises(BadRequest, match=f"has begun the bisection {first.id}") as caught:
-        world.flow.submit(other, "me", "k")
+        world.flow.submit(other, caller("me"), "k")
     assert (caught.value.field, caught.value.value) == ("Idempotency-Key", first.id)
 
 
@@ -44,7 +47,7 @@ def test_ten_at_the_same_time_begin_one(world: World) -> None:
 
     def click() -> None:
         together.wait()
-        ids.append(world.flow.submit(asked(world), "me", "double click").id)
+        ids.append(world.flow.submit(asked(world), caller("me"), "double click").id)
 
     threads = [threading.Thread(target=click) for _ in range(10)]
     for thread in threads:

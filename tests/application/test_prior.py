@@ -27,6 +27,7 @@ from service.domain.metric import Better, Metric
 from service.domain.recipe import Recipe, SandboxKind
 from service.search import Range
 from tests.application.conftest import World
+from tests.callers import caller
 from tests.fakes.workers import result
 from tests.observe.logs import found_in
 
@@ -65,7 +66,7 @@ class Bench:
             project="source",
             script="run tiny/next-80b --speculative-config",
         )
-        return self.world.flow.submit(replace(plain, **change), "me").id
+        return self.world.flow.submit(replace(plain, **change), caller("me")).id
 
     def answer(self, order_at: int, first_bad: int, signature: Signature | None) -> None:
         """The probe at this place of the queue; the commits from position `first_bad` on are bad."""

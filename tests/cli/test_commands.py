@@ -20,12 +20,13 @@ from service.domain.evidence import Fault, Phase, Signature, Verdict
 from service.domain.lifecycle import BisectionState, BuildState
 from service.settings import Settings
 from tests.api.requests import SUBMISSION
+from tests.callers import TESTER
 from tests.cli.conftest import Terminal
 from tests.fakes.flow import FakeFlow, commit, sha
 
 
 def ended(flow: FakeFlow, state: BisectionState) -> str:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     if state is BisectionState.FOUND:
         return flow.find(id, 5).id
     flow.look_up(id, 8)
@@ -51,7 +52,7 @@ def test_the_exit_status_of_show_and_watch_tells_how_it_ended(
     terminal: Terminal, flow: FakeFlow, state: BisectionState, status: int, says: str
 ) -> None:
     live = state is BisectionState.QUEUED
-    id = flow.submit(SUBMISSION, "test").id if live else ended(flow, state)
+    id = flow.submit(SUBMISSION, TESTER).id if live else ended(flow, state)
     shown = terminal.run("show", id)
     assert (shown.status, shown.err) == (status, "")
     assert says in shown.out
@@ -81,7 +82,7 @@ def test_the_report_holds_the_commit_and_the_evidence(terminal: Terminal, flow: 
 
 def test_the_list_is_newest_first_and_can_be_narrowed(terminal: Terminal, flow: FakeFlow) -> None:
     assert terminal.run("list").err == "No bisections. Start one with: firstbad submit request.yaml\n"
-    old, new = ended(flow, BisectionState.FOUND), flow.submit(SUBMISSION, "test").id
+    old, new = ended(flow, BisectionState.FOUND), flow.submit(SUBMISSION, TESTER).id
     assert [line.split()[0] for line in terminal.run("list").out.splitlines()] == ["ID", new, old]
     assert [item["id"] for item in json.loads(terminal.run("list", "--json").out)] == [new, old]
     assert [item["id"] for item in json.loads(terminal.run("list", "--json", "--live").out)] == [new]
@@ -120,7 +121,7 @@ def test_a_wrong_state_is_told_the_right_ones(terminal: Terminal) -> None:
 
 
 def test_the_time_of_a_probe_is_that_of_its_run(terminal: Terminal, flow: FakeFlow) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     flow.look_up(id, 8)
     judged = flow.judge(flow.plan(id, 8), Verdict.BAD, "script ended with exit status 1")
     assert judged.outcome is not None
@@ -133,7 +134,7 @@ def test_the_time_of_a_probe_is_that_of_its_run(terminal: Terminal, flow: FakeFl
 
 
 def test_a_reason_of_several_lines_takes_one_in_a_table(terminal: Terminal, flow: FakeFlow) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     flow.look_up(id, 8)
     flow.judge(flow.plan(id, 4), Verdict.SKIP, "3 faults, the last: no image\nline two")
     out = terminal.run("show", id, "--probes").out
@@ -141,7 +142,7 @@ def test_a_reason_of_several_lines_takes_one_in_a_table(terminal: Terminal, flow
 
 
 def test_the_log_of_suspects_is_that_of_a_bad_one(terminal: Terminal, flow: FakeFlow) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     flow.look_up(id, 8)
     flow.judge(flow.plan(id, 3), Verdict.SKIP, "script ended with exit status 125")
     flow.judge(flow.plan(id, 4), Verdict.BAD, "script ended with exit status 1")
@@ -150,7 +151,7 @@ def test_the_log_of_suspects_is_that_of_a_bad_one(terminal: Terminal, flow: Fake
 
 
 def test_of_many_suspects_the_first_and_the_last_are_shown_below_what_to_do(terminal: Terminal, flow: FakeFlow) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     flow.look_up(id, 120)
     why = "the budget of 3 probes is spent (3 probes in 9 s)"
     flow.end(id, BisectionState.SUSPECTS, Answer(tuple(sha(n) for n in range(1, 121)), why))
@@ -221,7 +222,7 @@ def test_a_reader_that_has_had_enough_gets_no_complaint(terminal: Terminal, flow
 
 
 def test_cancelling_says_so(terminal: Terminal, flow: FakeFlow) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     done = terminal.run("cancel", id)
     assert (done.status, done.out) == (0, f"Bisection {id} is cancelled.\n")
     assert flow.bisection(id).state == "cancelled"
@@ -338,7 +339,7 @@ def test_another_service_is_not_taken_for_ours(terminal: Terminal) -> None:
 
 
 def test_text_of_others_cannot_move_the_cursor_or_pretend(terminal: Terminal, flow: FakeFlow) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     flow.look_up(id, 8)
     flow.history[sha(5)] = commit(5, "\x1b[2J[bold]fine[/bold] :smile: \u202etxt\r\n\x07")
     flow.find(id, 5)
@@ -414,7 +415,7 @@ def test_a_full_disk_is_told_without_a_traceback(terminal: Terminal, flow: FakeF
 
 
 def test_a_terminal_that_knows_few_letters_gets_what_it_can_show(terminal: Terminal, flow: FakeFlow) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     flow.look_up(id, 8)
     flow.history[sha(5)] = commit(5, "Sch\N{LATIN SMALL LETTER O WITH DIAERESIS}n")
     flow.find(id, 5)

@@ -12,13 +12,14 @@ from service.domain.bisection import Probe
 from service.domain.evidence import Verdict
 from service.domain.lifecycle import LIVE_BISECTIONS, BuildState
 from tests.api.requests import SUBMISSION
+from tests.callers import TESTER
 from tests.cli.conftest import Terminal
 from tests.fakes.flow import FakeFlow
 
 
 @pytest.fixture
 def probe(flow: FakeFlow) -> Probe:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     flow.look_up(id, 8)
     return flow.plan(id, 8)
 

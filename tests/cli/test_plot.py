@@ -20,6 +20,7 @@ from service.doors.api import render
 from service.search.metric.samples import Interval
 from tests.api.measured import begun
 from tests.api.requests import SUBMISSION
+from tests.callers import TESTER
 from tests.cli.conftest import Terminal
 from tests.doors.curves import STEP, stepped
 from tests.fakes.flow import FakeFlow, sha
@@ -163,7 +164,7 @@ def test_what_goes_to_no_utf_8_is_ascii(terminal: Terminal, flow: FakeFlow) -> N
 
 
 def test_a_failure_that_is_no_number_has_no_plot(terminal: Terminal, flow: FakeFlow) -> None:
-    id = flow.find(flow.submit(SUBMISSION, "test").id, 5).id
+    id = flow.find(flow.submit(SUBMISSION, TESTER).id, 5).id
     assert "is better" not in terminal.run("show", id).out
     assert json.loads(terminal.run("show", id, "--json").out)["links"]["metric"] is None
 

@@ -14,13 +14,14 @@ from service.domain.bisection import Node
 from service.domain.budget import Budget, Priority
 from service.domain.lifecycle import BisectionState, ProbeState
 from tests.api.requests import SUBMISSION
+from tests.callers import TESTER
 from tests.cli.conftest import Terminal
 from tests.cli.test_watch import watching
 from tests.fakes.flow import FakeFlow
 
 
 def begun(flow: FakeFlow, number: int = 1) -> list[str]:
-    return [flow.submit(SUBMISSION, "test").id for _ in range(number)]
+    return [flow.submit(SUBMISSION, TESTER).id for _ in range(number)]
 
 
 def test_pausing_resuming_and_a_priority_say_so(terminal: Terminal, flow: FakeFlow) -> None:

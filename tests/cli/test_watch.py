@@ -17,6 +17,7 @@ from service.domain.evidence import Fault, Verdict
 from service.domain.lifecycle import BisectionState, ProbeState
 from service.web import create_app
 from tests.api.requests import SUBMISSION
+from tests.callers import TESTER
 from tests.cli.conftest import Terminal
 from tests.fakes.flow import FakeFlow, commit, sha
 from tests.fakes.server import serving
@@ -31,7 +32,7 @@ def watching(terminal: Terminal, *arguments: str) -> Iterator[tuple[subprocess.P
 
 
 def test_each_verdict_is_a_line_when_no_terminal_reads(terminal: Terminal, flow: FakeFlow) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     with watching(terminal, "watch", id) as (process, lines):
         assert next(lines) == "Preparing: fetching the repository and looking up the commits"
         flow.look_up(id, 8, notes=("a merge base is used",))
@@ -60,7 +61,7 @@ def test_each_verdict_is_a_line_when_no_terminal_reads(terminal: Terminal, flow:
 
 
 def test_waiting_for_a_node_is_told_once(terminal: Terminal, flow: FakeFlow) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     with watching(terminal, "watch", id) as (_, lines):
         next(lines)
         known = {"good_shas": (sha(0),), "bad_sha": sha(8), "candidates": 8, "candidates_left": 8}
@@ -74,7 +75,7 @@ def test_waiting_for_a_node_is_told_once(terminal: Terminal, flow: FakeFlow) -> 
 
 
 def test_what_waits_for_its_turn_is_told_to_a_program_too(terminal: Terminal, flow: FakeFlow) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     flow.look_up(id, 8)
     flow.plan(id, 8, Purpose.BAD_END, state=ProbeState.QUEUED, started_at=None, node=None)
     with watching(terminal, "watch", id) as (_, lines):
@@ -91,7 +92,7 @@ def test_submit_can_go_on_watching(terminal: Terminal, flow: FakeFlow, tmp_path:
 
 
 def test_an_interrupt_stops_the_watching_and_not_the_bisection(terminal: Terminal, flow: FakeFlow) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     with watching(terminal, "watch", id) as (process, lines):
         next(lines)
         process.send_signal(signal.SIGINT)
@@ -103,7 +104,7 @@ def test_an_interrupt_stops_the_watching_and_not_the_bisection(terminal: Termina
 
 
 def test_a_terminal_shows_a_bar_and_what_runs(terminal: Terminal, flow: FakeFlow) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     flow.look_up(id, 8)
     flow.search(id, 4, 2.0)
     flow.plan(id, 3)
@@ -124,7 +125,7 @@ def test_a_terminal_shows_a_bar_and_what_runs(terminal: Terminal, flow: FakeFlow
 
 
 def test_a_service_that_is_started_again_is_awaited(terminal: Terminal, flow: FakeFlow) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     with ExitStack() as stack:
         first = stack.enter_context(ExitStack())
         url = first.enter_context(serving(create_app(flow)))
@@ -140,7 +141,7 @@ def test_a_service_that_is_started_again_is_awaited(terminal: Terminal, flow: Fa
 
 
 def test_a_service_that_fails_for_a_while_is_awaited(terminal: Terminal, flow: FakeFlow) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     with watching(terminal, "watch", id) as (process, lines):
         assert next(lines).startswith("Preparing")
         flow.broken = RuntimeError("the database is away")
@@ -155,7 +156,7 @@ def test_a_service_that_fails_for_a_while_is_awaited(terminal: Terminal, flow: F
 def test_of_an_ended_one_faults_stand_at_their_probe_and_what_was_not_needed_is_told(
     terminal: Terminal, flow: FakeFlow
 ) -> None:
-    id = flow.submit(SUBMISSION, "test").id
+    id = flow.submit(SUBMISSION, TESTER).id
     flow.look_up(id, 8)
     flow.judge(flow.plan(id, 8, Purpose.BAD_END), Verdict.BAD, "script ended with exit status 1")
     faulty = flow.plan(id, 0, Purpose.GOOD_END)

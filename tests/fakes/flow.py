@@ -21,6 +21,7 @@ from service.application.queries import LogStream, log_of, log_of_build, metric_
 from service.application.report import Report
 from service.application.submission import Submission
 from service.application.submit import complete
+from service.domain.access import Caller
 from service.domain.bisection import Answer, Bisection, Build, Commit, Event, Node, Probe, Problem, Purpose, Request
 from service.domain.budget import Priority
 from service.domain.errors import NotFound, NotNow
@@ -68,17 +69,17 @@ class FakeFlow:
         self.judged_again: tuple[Probe, ...] = ()
         self.then: Callable[[str], object] = lambda id: None
 
-    def draft(self, submission: Submission) -> Request:
+    def draft(self, submission: Submission, caller: Caller) -> Request:
         policy = Policy(frozenset(SandboxKind), SandboxKind.PROCESS)
         recipes = {name: Recipe(name) for name in ("python", "source")}
         return complete(submission, recipes, policy, servers.load(), readers.load())
 
-    def submit(self, submission: Submission, submitter: str, key: str | None = None) -> Bisection:
-        request = self.draft(submission)
+    def submit(self, submission: Submission, caller: Caller, key: str | None = None) -> Bisection:
+        request = self.draft(submission, caller)
         self.keys.append(key)
         id = f"{len(self.kept):02d}" + hashlib.sha1(str(len(self.kept)).encode()).hexdigest()[:8]
         now = datetime.now(UTC)
-        self.kept[id] = begun(id, request, submitter, now)
+        self.kept[id] = begun(id, request, caller.name, now)
         made = self._note(id, "state", state="queued")
         self.then(id)
         return made
