@@ -1,0 +1,81 @@
+"""What is done to a bisection that is under way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from service.doors.api import render, views
+from service.doors.api.bodies import change
+from service.doors.api.document import parse
+from service.doors.api.openapi import change_body
+from service.doors.api.problems import responses
+from service.doors.api.sent import BisectionId, Sent, who
+from service.doors.parameters import FlowOf
+
+router = APIRouter()
+
+
+@router.patch(
+    "/bisections/{id}",
+    operation_id="changeBisection",
+    summary="Give a bisection another priority",
+    description="All that is high goes before what is normal, and that before what is low; what runs goes on.",
+    response_model=views.BisectionView,
+    responses=responses(403, 404, 409, 413, 415, 422),
+    openapi_extra=change_body(),
+)
+def change_bisection(id: BisectionId, request: Request, flow: FlowOf, sent: Sent) -> Any:
+    body, media_type = sent
+    return render.bisection(flow.prioritize(id, change(parse(body, media_type)), who(request)))
+
+
+@router.post(
+    "/bisections/{id}/pause",
+    operation_id="pauseBisection",
+    summary="Begin nothing new for a bisection",
+    description="What runs goes on to its end and is recorded, and the time does not count against its budget. "
+    "Pausing it again changes nothing.",
+    response_model=views.BisectionView,
+    responses=responses(403, 404, 409, 422),
+)
+def pause_bisection(id: BisectionId, request: Request, flow: FlowOf) -> Any:
+    return render.bisection(flow.pause(id, who(request)))
+
+
+@router.post(
+    "/bisections/{id}/resume",
+    operation_id="resumeBisection",
+    summary="Let a paused bisection go on",
+    description="One that is not paused stays as it is.",
+    response_model=views.BisectionView,
+    responses=responses(403, 404, 409, 422),
+)
+def resume_bisection(id: BisectionId, request: Request, flow: FlowOf) -> Any:
+    return render.bisection(flow.resume(id, who(request)))
+
+
+@router.delete(
+    "/bisections/{id}",
+    operation_id="cancelBisection",
+    summary="Cancel a bisection",
+    description="What runs for it is stopped. Cancelling it again changes nothing.",
+    response_model=views.BisectionView,
+    responses=responses(403, 404, 409, 422),
+)
+def cancel_bisection(id: BisectionId, request: Request, flow: FlowOf) -> Any:
+    return render.bisection(flow.cancel(id, who(request)))
+
+
+@router.post(
+    "/bisections/{id}/judge",
+    operation_id="judgeAgain",
+    summary="Judge again by what is kept",
+    description="Derives all verdicts anew from the facts of the runs, as after a change of the rules, and answers the "
+    "probes whose verdict changed. Nothing is run for that; a bisection whose answer does not stand any more goes on.",
+    response_model=views.ProbeList,
+    responses=responses(403, 404, 422),
+)
+def judge_again(id: BisectionId, flow: FlowOf) -> Any:
+    return {"items": [render.probe(each) for each in flow.judge_again(id)]}

@@ -1,0 +1,60 @@
+"""Probes and their logs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Response
+from fastapi.responses import StreamingResponse
+
+from service.doors.api import live, render, views
+from service.doors.api.logs import LOG, Follow, sent_log
+from service.doors.api.problems import responses
+from service.doors.api.sent import BisectionId, ProbeId, ProbeNumber
+from service.doors.parameters import FlowOf
+
+router = APIRouter()
+
+
+@router.get(
+    "/bisections/{id}/probes",
+    operation_id="listProbes",
+    summary="The probes of a bisection, by number",
+    response_model=views.ProbeList,
+    responses=responses(404, 422),
+)
+def list_probes(id: BisectionId, flow: FlowOf) -> Any:
+    return {"items": [render.probe(each) for each in flow.probes(id)]}
+
+
+@router.get(
+    "/bisections/{id}/probes/{number}/log",
+    operation_id="getLogByNumber",
+    summary="The log of a probe, by its number",
+    response_class=StreamingResponse,
+    responses={**responses(404, 409, 410, 422), **LOG},
+)
+def get_log_by_number(id: BisectionId, number: ProbeNumber, flow: FlowOf, follow: Follow = False) -> Response:
+    return get_log(f"{id}.{number}", flow, follow)
+
+
+@router.get(
+    "/probes/{id}",
+    operation_id="getProbe",
+    summary="One probe",
+    response_model=views.ProbeView,
+    responses=responses(404, 422),
+)
+def get_probe(id: ProbeId, flow: FlowOf) -> Any:
+    return render.probe(flow.probe(id))
+
+
+@router.get(
+    "/probes/{id}/log",
+    operation_id="getLog",
+    summary="The log of a probe",
+    response_class=StreamingResponse,
+    responses={**responses(404, 409, 410, 422), **LOG},
+)
+def get_log(id: ProbeId, flow: FlowOf, follow: Follow = False) -> Response:
+    return live.followed(flow.follow(id)) if follow else sent_log(flow.log(id))
