@@ -17,11 +17,11 @@ from rich.padding import Padding
 from rich.text import Text
 from typer.core import TyperGroup
 
+from firstbad.client import DEFAULT_PORT, Client, NoService, ProblemError
 from service.cli import asked, db, isolation, operating, requests, screen, status, steering, store, tell
 from service.cli.options import DEFAULT_URL, HOME, Home, Id, Json, Url, state_of
 from service.cli.show import bisections, show
 from service.cli.status import CommandError, Status
-from service.client import DEFAULT_PORT, Client, NoService, ProblemError
 from service.domain.errors import UserError
 from service.domain.lifecycle import LIVE_BISECTIONS, BisectionState
 from service.doors.api.views import RequestView

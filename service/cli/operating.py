@@ -12,10 +12,10 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from firstbad.client import Client
 from service.cli import isolation, screen, tell
 from service.cli.options import DEFAULT_URL, HOME, Home, Id, Json, Url
 from service.cli.show import probe_table
-from service.client import Client
 from service.domain.size import told
 from service.doors.api.views import NodeView
 

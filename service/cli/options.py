@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from service.client import DEFAULT_PORT
+from firstbad.client import DEFAULT_PORT
 from service.domain.lifecycle import BisectionState
 
 HOME = Path("~/.local/share/firstbad")

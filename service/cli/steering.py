@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from firstbad.client import Client, ProblemError
 from service.cli import screen, tell
 from service.cli.options import DEFAULT_URL, Json, Url, state_of
 from service.cli.status import CommandError
-from service.client import Client, ProblemError
 from service.domain.budget import Priority
 from service.domain.errors import BadRequest
 from service.domain.lifecycle import LIVE_BISECTIONS, BisectionState

@@ -12,11 +12,11 @@ import typer
 from pydantic import BaseModel
 from rich.text import Text
 
+from firstbad.client import Client, NoService, ProblemError, passing
 from service.cli import screen, status
 from service.cli.show import show
 from service.cli.status import CommandError, Status
 from service.cli.watch import follow, range_line
-from service.client import Client, NoService, ProblemError, passing
 from service.domain.lifecycle import BisectionState
 from service.doors.api.views import ReportView
 

@@ -14,9 +14,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from firstbad.client import Progress
 from service.cli import asked, screen
 from service.cli.plot import Plot
-from service.client import Progress
 from service.domain.bisection import Purpose
 from service.domain.budget import Priority
 from service.domain.lifecycle import LIVE_PROBES, BisectionState, ProbeState

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
+from firstbad.client import Client
 from service.application.ports import QueueUnavailable
-from service.client import Client
 from service.domain.bisection import Probe
 from service.domain.evidence import Verdict
 from service.domain.lifecycle import BisectionState, BuildState

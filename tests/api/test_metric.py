@@ -9,8 +9,8 @@ from xml.etree import ElementTree as ET
 import httpx
 import pytest
 
+from firstbad.client import Client
 from service.application.curve import Side
-from service.client import Client
 from service.search.metric.samples import Interval
 from tests.api.measured import METRIC, begun
 from tests.api.requests import SUBMISSION
