@@ -76,9 +76,16 @@ class Mirrors:
 
     def fetch_commit(self, repo: str, sha: str) -> bool:
         """Gets one object that no branch or tag reaches, and keeps it; False when the repository does not have it."""
+        return self._keep(repo, f"{sha}:refs/kept/{sha}")
+
+    def fetch_pull(self, repo: str, number: int) -> bool:
+        """Gets the head of a pull request as it is now, as refs/kept/pull/NUMBER; False when there is none."""
+        return self._keep(repo, f"+refs/pull/{number}/head:refs/kept/pull/{number}")
+
+    def _keep(self, repo: str, refspec: str) -> bool:
         path = self.existing(repo)
         with _locked(path.with_suffix(".lock")) as held:
-            output = self._fetch(path, held, repo, f"{sha}:refs/kept/{sha}")
+            output = self._fetch(path, held, repo, refspec)
         if output.status == 0:
             return True
         if git_errors.missing_object(output):

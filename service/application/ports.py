@@ -152,6 +152,13 @@ class Asked:
     now: datetime
 
 
+@dataclass(frozen=True)
+class Resolved(Commit):
+    """`how`: what a ref was taken for, where it is not the commit's own name: a tag, a day, a pull request."""
+
+    how: str = ""
+
+
 class History(Protocol):
     """Repositories as local mirrors. Every SHA that comes out is full."""
 
@@ -168,8 +175,11 @@ class History(Protocol):
         Errors: RepositoryUnavailable (refused transport, does not exist, needs a password), and then no mirror is left.
         """
 
-    def resolve(self, repo: str, ref: str, *, field: str) -> Commit:
-        """Errors: UnknownRef, AmbiguousRef (lists the candidates), BadRequest for what is no ref at all."""
+    def resolve(self, repo: str, ref: str, *, field: str, at: datetime | None = None) -> Resolved:
+        """Any form that domain/refs.py reads, but a pair. `at`: what times are counted from, and nothing after it is
+        taken for a day's; without it, what needs it is refused.
+
+        Errors: UnknownRef, AmbiguousRef (lists the candidates), BadRequest for what is no ref at all."""
 
     def merge_base(self, repo: str, a: str, b: str) -> str | None: ...
     def range(self, repo: str, good: tuple[str, ...], bad: str, *, first_parent: bool = False) -> Range:
