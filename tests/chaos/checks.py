@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import psutil
+import redis
 
 from tests.chaos import material
 from tests.chaos.books import Row, parsed
@@ -93,10 +94,14 @@ def _rows(stack: Stack) -> list[str]:
 
 def _keys(stack: Stack) -> list[str]:
     """Leases and orders that are under way; all else must end by itself some time."""
-    with stack.redis() as client:
-        keys = [key.decode() for key in client.keys("firstbad:*")]
-        endless = [key for key in keys if client.ttl(key) == -1 and not key.startswith("firstbad:out:")]
-        queues = {name: client.llen(name) for name in ("build", "probe.cpu", "probe.gpu.fake-80gb", "node.node0")}
+    try:
+        with stack.redis() as client:
+            keys = [key.decode() for key in client.keys("firstbad:*")]
+            endless = [key for key in keys if client.ttl(key) == -1 and not key.startswith("firstbad:out:")]
+            queues = {name: client.llen(name) for name in ("build", "probe.cpu", "probe.gpu.fake-80gb", "node.node0")}
+    except redis.ConnectionError as error:
+        # A fault at the very end may have it down while it is looked at.
+        return [f"Redis is away: {error}"]
     alive = [key for key in keys if key.startswith(("firstbad:lease:", "firstbad:sent:"))]
     return [f"Redis holds {key}" for key in (*alive, *endless)] + [f"{n} wait in {q}" for q, n in queues.items() if n]
 
