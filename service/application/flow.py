@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from service.application import (
+    allowed,
     cancel,
     health,
     looks,
@@ -48,13 +49,13 @@ class Flow(Upkeep):
 
     def draft(self, submission: Submission, caller: Caller) -> Request:
         """What `submit` would begin, with its notes. Errors: as of `submit`."""
-        request = complete(submission, self.ports.recipes, self.ports.policy, self.ports.servers, self.ports.readers)
-        self.ports.history.check(request.repo)
-        return request
+        ports = self.ports
+        request = complete(submission, ports.recipes, ports.policy, ports.servers, ports.readers)
+        return self._allowed(request, caller)
 
     def submit(self, submission: Submission, caller: Caller, key: str | None = None) -> Bisection:
         """`key`: sent again with it, a request begins no second one. What needs the repository is checked later and
-        ends as `refused`. Errors: BadRequest, TooLarge."""
+        ends as `refused`. Errors: BadRequest, TooLarge, NotAllowed."""
         request = self.draft(submission, caller)
         now = self.ports.clock.now()
         id = self.ports.ids.new() if key is None else once.id_of(caller.name, key)
@@ -84,10 +85,11 @@ class Flow(Upkeep):
         self._advance_all([id])
         return resumed
 
-    def prioritize(self, id: str, priority: Priority, by: str) -> Bisection:
-        """Errors: NotFound; NotNow when it has ended."""
+    def prioritize(self, id: str, priority: Priority, caller: Caller) -> Bisection:
+        """Errors: NotFound; NotNow when it has ended; NotAllowed."""
+        allowed.may_prioritize(priority, caller, self.ports.policy.callers)
         with self._work() as tx:
-            return pause.prioritize(tx, tx.bisection(id, lock=True), priority, by, self.ports.clock.now())
+            return pause.prioritize(tx, tx.bisection(id, lock=True), priority, caller.name, self.ports.clock.now())
 
     def bisection(self, id: str) -> Bisection:
         with self.ports.bisections.transaction() as tx:
@@ -285,6 +287,11 @@ class Flow(Upkeep):
             self._release_all()
 
     # How it is done
+
+    def _allowed(self, request: Request, caller: Caller) -> Request:
+        """As it may be begun: what every new bisection passes. Errors: NotAllowed, RepositoryUnavailable."""
+        self.ports.history.check(request.repo)
+        return allowed.allowed(request, caller, self.ports.policy.callers)
 
     def _prepared(self, id: str, prepared: preparation.Prepared) -> None:
         with self._work() as tx:

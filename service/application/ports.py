@@ -24,6 +24,7 @@ from service.domain.bisection import (
 from service.domain.figures import Beat, Figures
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
 from service.domain.readers import Reader
+from service.domain.policy import CallerPolicy
 from service.domain.recipe import Recipe, SandboxKind
 from service.domain.servers import Server
 
@@ -308,6 +309,8 @@ class Policy:
 
 @dataclass(frozen=True)
 class Ports:
+    #: What callers may ask for; the first that is for one counts.
+    callers: tuple[CallerPolicy, ...] = ()
     bisections: Bisections
     history: History
     queue: ProbeQueue

@@ -22,6 +22,14 @@ class BadRequest(UserError):
     pass
 
 
+class NotAllowed(UserError):
+    """The operator does not let this caller have it; another may."""
+
+    slug = "not-allowed"
+    title = "A policy does not allow this"
+    status = 403
+
+
 class NotFound(UserError):
     slug = "not-found"
     title = "There is no such thing"

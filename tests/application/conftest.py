@@ -19,6 +19,7 @@ from service.adapters.git_history import GitHistory
 from service.application.flow import Flow
 from service.application.ports import Policy, Ports
 from service.application.submission import Submission
+from service.domain.access import Caller
 from service.domain.bisection import Bisection
 from service.domain.recipe import SandboxKind
 from tests import postgres
@@ -61,11 +62,11 @@ class World:
     shas: tuple[str, ...]
     live: LiveWorkers
 
-    def submit(self, by: str = "me", **change: object) -> Bisection:
+    def submit(self, by: str | Caller = "me", **change: object) -> Bisection:
         plain = Submission(
             good=(self.shas[0],), bad=self.shas[-1], repo=str(self.repository), project="source", script="true"
         )
-        return self.flow.submit(replace(plain, **change), caller(by))
+        return self.flow.submit(replace(plain, **change), caller(by) if isinstance(by, str) else by)
 
     def wait_for_retry(self) -> None:
         """As long as a second attempt waits after a fault."""

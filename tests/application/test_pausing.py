@@ -20,6 +20,7 @@ from tests.application.conftest import World
 from tests.application.native import begun, state
 from tests.application.native import node as on_builders
 from tests.application.test_races import at_once
+from tests.callers import caller
 from tests.fakes.workers import result
 
 
@@ -108,7 +109,7 @@ def test_pausing_what_is_paused_and_resuming_what_is_not_changes_nothing(world: 
     assert world.flow.pause(id, "you") == first
     resumed = world.flow.resume(id, "me")
     assert world.flow.resume(id, "you") == resumed
-    assert world.flow.prioritize(id, Priority.NORMAL, "me") == resumed
+    assert world.flow.prioritize(id, Priority.NORMAL, caller("me")) == resumed
     assert [event.kind for event in world.flow.events(id)].count("paused") == 1
 
 
@@ -121,7 +122,7 @@ def test_only_what_lives_is_paused(world: World) -> None:
         with pytest.raises(NotNow, match="cancelled"):
             call()
     with pytest.raises(NotNow, match="priority"):
-        world.flow.prioritize(id, Priority.HIGH, "me")
+        world.flow.prioritize(id, Priority.HIGH, caller("me"))
 
 
 def test_what_waits_is_cancelled_without_a_word_to_the_broker(world: World) -> None:
@@ -298,7 +299,7 @@ def say(world: World, dice: random.Random, id: str) -> None:
     try:
         match what:
             case "prioritize":
-                world.flow.prioritize(id, dice.choice(list(Priority)), "me")
+                world.flow.prioritize(id, dice.choice(list(Priority)), caller("me"))
             case "sweep":
                 world.clock.pass_(5)
                 world.flow.sweep()

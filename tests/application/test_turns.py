@@ -22,6 +22,7 @@ from service.domain.lifecycle import LIVE_PROBES, BisectionState, ProbeState
 from service.domain.results import ProbeReport
 from tests.application.conftest import World
 from tests.application.test_races import at_once
+from tests.callers import caller
 from tests.fakes.workers import result
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
@@ -139,7 +140,7 @@ def test_a_priority_that_is_changed_counts_from_the_next_slot_on(world: World) -
     for _ in range(5):
         begin(world)
     last = begin(world)
-    world.flow.prioritize(last, world.flow.bisection(last).priority.HIGH, "me")
+    world.flow.prioritize(last, world.flow.bisection(last).priority.HIGH, caller("me"))
     world.workers.run(world.flow, world.truth(13))
     assert world.workers.probes[-1].bisection == last
     assert [event.data for event in world.flow.events(last) if event.kind == "priority"] == [

@@ -58,7 +58,7 @@ def test_what_has_ended_is_told_with_where_its_answer_is(
 def test_the_list_says_which_are_paused_and_which_go_first(terminal: Terminal, flow: FakeFlow) -> None:
     plain, held, first = begun(flow, 3)
     flow.pause(held, "test")
-    flow.prioritize(first, Priority.HIGH, "test")
+    flow.prioritize(first, Priority.HIGH, TESTER)
     lines = {line.split()[0]: line for line in terminal.run("list").out.splitlines()[1:]}
     assert "paused" not in lines[plain] and "priority" not in lines[plain]
     assert "queued, paused" in lines[held]
@@ -110,7 +110,7 @@ def test_watching_tells_of_pauses_and_priorities_as_they_come(terminal: Terminal
         assert next(lines) == "good v1 .. bad main: 8 candidates"
         flow.pause(id, "test")
         assert next(lines) == f"paused; firstbad resume {id} lets it go on"
-        flow.prioritize(id, Priority.LOW, "test")
+        flow.prioritize(id, Priority.LOW, TESTER)
         assert next(lines) == "has the priority low"
         flow.resume(id, "test")
         assert next(lines) == "goes on"

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from service.adapters import readers, servers
+from service.application import allowed, health, queries
 from service.application import follow as following
 from service.application import health
 from service.application import report as reports
@@ -28,6 +29,7 @@ from service.domain.errors import NotFound, NotNow
 from service.domain.evidence import Fault, Log, Outcome, Phase, Verdict
 from service.domain.figures import Figures
 from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_PROBES, BisectionState, BuildState, ProbeState
+from service.domain.policy import CallerPolicy
 from service.domain.recipe import Recipe, SandboxKind
 from service.domain.spending import spent
 from tests.fakes.live import LiveWorkers
@@ -67,12 +69,13 @@ class FakeFlow:
         self.counted = Figures(START)
         self.broken: Exception | None = None
         self.judged_again: tuple[Probe, ...] = ()
+        self.policies: tuple[CallerPolicy, ...] = ()
         self.then: Callable[[str], object] = lambda id: None
 
     def draft(self, submission: Submission, caller: Caller) -> Request:
         policy = Policy(frozenset(SandboxKind), SandboxKind.PROCESS)
-        recipes = {name: Recipe(name) for name in ("python", "source")}
-        return complete(submission, recipes, policy, servers.load(), readers.load())
+        request = complete(submission, self.known_recipes, policy, servers.load(), readers.load())
+        return allowed.allowed(request, caller, self.policies)
 
     def submit(self, submission: Submission, caller: Caller, key: str | None = None) -> Bisection:
         request = self.draft(submission, caller)
@@ -105,7 +108,8 @@ class FakeFlow:
         self._live(id, "resumed")
         return self.change(id, "resumed", paused_at=None)
 
-    def prioritize(self, id: str, priority: Priority, by: str) -> Bisection:
+    def prioritize(self, id: str, priority: Priority, caller: Caller) -> Bisection:
+        allowed.may_prioritize(priority, caller, self.policies)
         self._live(id, "given another priority")
         return self.change(id, "priority", priority=priority)
 

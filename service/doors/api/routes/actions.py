@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
+from service.domain.access import Caller, Scope
 from service.doors.api import render, views
 from service.doors.api.bodies import change
 from service.doors.api.document import parse
@@ -28,7 +29,7 @@ router = APIRouter()
 )
 def change_bisection(id: BisectionId, request: Request, flow: FlowOf, sent: Sent) -> Any:
     body, media_type = sent
-    return render.bisection(flow.prioritize(id, change(parse(body, media_type)), who(request)))
+    return render.bisection(flow.prioritize(id, change(parse(body, media_type)), Caller(who(request), Scope.ADMIN)))
 
 
 @router.post(
