@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import UTC
+from datetime import UTC, datetime
 
 from service.application import wording
-from service.application.ports import Asked, History
+from service.application.ports import Asked, History, Resolved
 from service.domain.bisection import Bisection, Commit, Request, ResolvedFixup, Setup
 from service.domain.errors import BadPaths, BadRange
 from service.domain.patterns import NO_FILES
@@ -25,17 +25,27 @@ class Prepared:
 def prepare(history: History, request: Request, asked: Asked | None = None) -> Prepared:
     """Errors: every Refusal that the repository or the two ends can give."""
     repo = request.repo
+    at = asked.at if asked is not None else None
     history.refresh(repo, have=(*request.good, request.bad), asked=asked)
-    bad = history.resolve(repo, request.bad, field="bad")
-    goods, notes = [], []
+    bad = history.resolve(repo, request.bad, field="bad", at=at)
+    goods, notes = [], list(_taken("bad", request.bad, bad))
     for ref in request.good:
-        good, note = _before(history, repo, history.resolve(repo, ref, field="good"), bad)
+        resolved = history.resolve(repo, ref, field="good", at=at)
+        good, note = _before(history, repo, resolved, bad)
         goods.append(good)
-        notes += [note] if note else []
+        notes += [*_taken("good", ref, resolved), *([note] if note else [])]
     shas = tuple(dict.fromkeys(goods))
     range_ = history.range(repo, shas, bad.sha, first_parent=request.first_parent)
     _check_paths(history, request, bad)
-    return Prepared(shas, bad.sha, range_, tuple(notes), Setup(_as_of(request, bad), _fixups(history, request)))
+    return Prepared(shas, bad.sha, range_, tuple(notes), Setup(_as_of(request, bad), _fixups(history, request, at)))
+
+
+def _taken(field: str, ref: str, found: Resolved) -> tuple[str, ...]:
+    """What a ref was taken for, where it is not the commit's own name."""
+    if not found.how:
+        return ()
+    commit = f"{wording.short(found.sha)} of {found.committed_at:%Y-%m-%d}, {found.subject[:100]!r}"
+    return (f"{field} {ref} is taken for {found.how}: {commit}.",)
 
 
 def _check_range(history: History, repo: str, ends: tuple[str, str], written: str, name: str) -> None:
@@ -83,16 +93,16 @@ def _as_of(request: Request, bad: Commit) -> str | None:
             return f"{written}T23:59:59+00:00"
 
 
-def _fixups(history: History, request: Request) -> tuple[ResolvedFixup, ...]:
+def _fixups(history: History, request: Request, at: datetime | None) -> tuple[ResolvedFixup, ...]:
     """Errors: every Refusal that the ends of a fix-up's range, or the commit to pick, can give."""
     found = []
     for number, fixup in enumerate(request.recipe.fixups, start=1):
         field = f"fixups[{number}]"
         good, _, bad = fixup.range.partition("..")
-        ends = [history.resolve(request.repo, ref, field=f"{field}.range").sha for ref in (good, bad)]
+        ends = [history.resolve(request.repo, ref, field=f"{field}.range", at=at).sha for ref in (good, bad)]
         picked, pick = fixup.cherry_pick, None
         if picked is not None:
-            pick = history.resolve(request.repo, picked, field=f"{field}.cherry_pick").sha
+            pick = history.resolve(request.repo, picked, field=f"{field}.cherry_pick", at=at).sha
         _check_range(history, request.repo, (ends[0], ends[1]), fixup.range, f"{field}.range")
         name = f"fix-up {number} (" + (f"cherry-pick {wording.short(pick)})" if pick else "patch)")
         found.append(ResolvedFixup(name, ends[0], ends[1], pick, fixup.patch))

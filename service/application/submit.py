@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from service.application import checks, merged, metrics, pasted, reproduction
+from service.application import ends as written_ends
 from service.application.ports import Policy
 from service.application.submission import BudgetForm, Submission
 from service.domain.bisection import FailureIn, OtherFailures, Reproduction, Request
@@ -34,7 +35,9 @@ def complete(
     failure_in = checks.enum(FailureIn, submission.failure_in, "failure_in") or FailureIn.RUN
     recipe = merged.recipe(submission, recipes, policy)
     sandbox = _sandbox(submission, recipe, policy)
-    repo = _repo(submission)
+    ends = written_ends.ends(submission)
+    written_ends.check_package(ends, recipe)
+    repo = _repo(submission, ends.site)
     hang = checks.choice(submission.hang, ("skip", "bad"), "hang")
     written = reproduction.reproduction(submission, policy, failure_in, recipe)
     made, notes = _unpasted(written, submission, recipe, repo, servers)
@@ -42,8 +45,8 @@ def complete(
     measured = metrics.metrics(submission, readers)
     return Request(
         repo=repo,
-        good=_refs(submission.good),
-        bad=checks.text(submission.bad, "bad"),
+        good=ends.good,
+        bad=ends.bad,
         reproduction=made,
         recipe=recipe,
         sandbox=sandbox,
@@ -60,7 +63,7 @@ def complete(
         measuring=metrics.measuring(submission, served=made.serve is not None),
         priority=checks.enum(Priority, submission.priority, "priority") or Priority.NORMAL,
         budget=_budget(submission.budget, recipe),
-        notes=notes,
+        notes=(*ends.notes, *notes),
     )
 
 
@@ -74,16 +77,12 @@ def _unpasted(
     return replace(written, script=found.script, serve=found.serve, check=found.check), found.notes
 
 
-def _repo(submission: Submission) -> str:
-    if submission.repo is None:
+def _repo(submission: Submission, site: str | None) -> str:
+    """`site`: that of the addresses which name the ends, where no other one is named."""
+    written = submission.repo if submission.repo is not None else site
+    if written is None:
         raise BadRequest("the repository is missing", field="repo", advice="add repo: with the URL to clone it from")
-    return checks.text(submission.repo, "repo")
-
-
-def _refs(written: tuple[str, ...]) -> tuple[str, ...]:
-    if not written:
-        raise BadRequest("good is missing", field="good", advice="name a commit, tag or branch that still worked")
-    return tuple(checks.text(ref, "good") for ref in written)
+    return checks.text(written, "repo")
 
 
 def _sandbox(submission: Submission, recipe: Recipe, policy: Policy) -> SandboxKind:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from fastapi.exceptions import RequestValidationError
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from service.application.metrics import MOST_METRICS
 from service.application.submission import (
@@ -19,6 +19,7 @@ from service.application.submission import (
     ServeForm,
     Submission,
 )
+from service.domain import refs
 from service.domain.bisection import FailureIn, OtherFailures
 from service.domain.budget import Priority
 from service.domain.recipe import Fixup, ModelCache, SandboxKind
@@ -73,7 +74,7 @@ class SubmissionBody(Strict):
         "wheel_indexes": "is a key of recipes alone: nodes fetch from those addresses, so the operator names them"
     }
 
-    good: Goods = Field(description="One ref, or several, where it worked.")
+    good: Goods = Field(description="One ref, or several, where it worked. A range A..B is both ends, without `bad`.")
     bad: Ref = Field(description="The ref where it is broken.")
     project: Line | None = Field(None, description="Name of a recipe: how commits are built and run.")
     repo: Line | None = Field(None, description="URL or path of the git repository.")
@@ -146,6 +147,17 @@ class SubmissionBody(Strict):
         description="Take a pasted script apart: serve the server that it starts, check with what follows, leave out "
         "what makes environments or installs the package under test.",
     )
+
+
+    @model_validator(mode="before")
+    @classmethod
+    def take_a_range_for_both_ends(cls, data: Any) -> Any:
+        if isinstance(data, dict) and len(given := {"good", "bad"} & data.keys()) == 1:
+            written = data[given.pop()]
+            one = written[0] if isinstance(written, list) and len(written) == 1 else written
+            if isinstance(one, str) and isinstance(refs.read(one).form, refs.Pair):
+                return {**data, "good": one, "bad": one}
+        return data
 
 
 class ChangeBody(Strict):
