@@ -25,6 +25,8 @@ INDEXES = (
     ("ix_bisections_project_created_at", ["project", "created_at"]),
     ("ix_bisections_submitter_created_at", ["submitter", "created_at"]),
 )
+ENDED = ("ix_bisections_ended", "bisections", ["ended_at", "id"])
+BUILDS_BY_TIME = ("ix_builds_queued_at_key", "builds", ["queued_at", "key"])
 #: Rows of old bisections that are read at a time.
 AT_A_TIME = 500
 
@@ -44,6 +46,9 @@ def upgrade() -> None:
     _fill()
     for name, columns in INDEXES:
         op.create_index(name, "bisections", columns)
+    ended = sa.text("ended_at IS NOT NULL")
+    op.create_index(*ENDED, sqlite_where=ended, postgresql_where=ended)
+    op.create_index(*BUILDS_BY_TIME)
     _tables()
 
 
@@ -106,6 +111,8 @@ def _tables() -> None:
 def downgrade() -> None:
     for table in ("webhooks", "sessions", "tokens"):
         op.drop_table(table)
+    for name, of, _ in (BUILDS_BY_TIME, ENDED):
+        op.drop_index(name, of)
     for name, _ in INDEXES:
         op.drop_index(name, "bisections")
     with op.batch_alter_table("bisections") as table:

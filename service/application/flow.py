@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from service.application import (
@@ -13,26 +12,22 @@ from service.application import (
     nodes,
     once,
     pause,
-    queries,
     record,
     survey,
     sweep,
     wording,
 )
-from service.application import follow as following
 from service.application import prepare as preparation
 from service.application.begun import begun
-from service.application.curve import Curve
 from service.application.keys import scope_of
 from service.application.ports import Asked
-from service.application.queries import LogStream
-from service.application.report import Report
+from service.application.reads import Reads
 from service.application.submission import Submission
 from service.application.submit import complete
 from service.application.upkeep import Upkeep
 from service.application.verdicts import derive, taken_back
 from service.domain.access import Caller
-from service.domain.bisection import Bisection, Build, Event, Message, Node, Probe, Request
+from service.domain.bisection import Bisection, Message, Node, Probe, Request
 from service.domain.budget import Priority
 from service.domain.errors import UserError
 from service.domain.figures import Beat, Figures
@@ -44,7 +39,7 @@ from service.domain.spending import without_rest
 REOPENED = frozenset({BisectionState.FOUND, BisectionState.SUSPECTS, BisectionState.REFUSED})
 
 
-class Flow(Upkeep):
+class Flow(Reads, Upkeep):
     # What a door asks for
 
     def draft(self, submission: Submission, caller: Caller) -> Request:
@@ -90,71 +85,6 @@ class Flow(Upkeep):
         allowed.may_prioritize(priority, caller, self.ports.policy.callers)
         with self._work() as tx:
             return pause.prioritize(tx, tx.bisection(id, lock=True), priority, caller.name, self.ports.clock.now())
-
-    def bisection(self, id: str) -> Bisection:
-        with self.ports.bisections.transaction() as tx:
-            return tx.bisection(id)
-
-    def bisections(self, states: Collection[BisectionState] = (), limit: int = 50) -> tuple[Bisection, ...]:
-        with self.ports.bisections.transaction() as tx:
-            return tx.bisections(states, limit=limit)
-
-    def probes(self, id: str) -> tuple[Probe, ...]:
-        with self.ports.bisections.transaction() as tx:
-            tx.bisection(id)
-            return tx.probes(id)
-
-    def builds(self, id: str) -> tuple[Build, ...]:
-        """Those that its probes want or wanted."""
-        with self.ports.bisections.transaction() as tx:
-            tx.bisection(id)
-            return tx.builds_of(id)
-
-    def probe(self, id: str) -> Probe:
-        with self.ports.bisections.transaction() as tx:
-            return tx.probe(id)
-
-    def report(self, id: str) -> Report:
-        return looks.report(self.ports, id)
-
-    def curve(self, id: str) -> Curve:
-        """Errors: NotFound, also where no metric was asked for."""
-        return looks.curve(self.ports, id)
-
-    def log(self, probe_id: str) -> LogStream:
-        """Errors: NotFound; NotNow while the probe still runs."""
-        with self.ports.bisections.transaction() as tx:
-            found = queries.log_of(tx.probe(probe_id), self.ports.policy.keep_logs_s)
-        return LogStream(found.path, self.ports.artifacts.read(found.path), found.bytes)
-
-    def build_log(self, key: str) -> LogStream:
-        """Errors: NotFound; NotNow while the build is under way."""
-        with self.ports.bisections.transaction() as tx:
-            found = queries.log_of_build(tx.build(key), key, self.ports.policy.keep_logs_s)
-        return LogStream(found.path, self.ports.artifacts.read(found.path), found.bytes)
-
-    def follow(self, probe_id: str) -> Iterator[bytes]:
-        """The log of a probe as it is written, or as it was stored; nothing while it waits. Errors: NotFound."""
-        keep_s = self.ports.policy.keep_logs_s
-        return following.follow(self.ports, "probe", probe_id, lambda: following.of_probe(self.probe(probe_id), keep_s))
-
-    def follow_build(self, key: str) -> Iterator[bytes]:
-        """As `follow`, of the build of a wheel. Errors: NotFound."""
-
-        def look() -> following.Standing:
-            with self.ports.bisections.transaction() as tx:
-                return following.of_build(tx.build(key), key, self.ports.policy.keep_logs_s)
-
-        return following.follow(self.ports, "build", key, look)
-
-    def events(self, id: str, after: int = 0) -> tuple[Event, ...]:
-        with self.ports.bisections.transaction() as tx:
-            tx.bisection(id)
-            return tx.events(id, after=after)
-
-    def nodes(self) -> tuple[Node, ...]:
-        with self.ports.bisections.transaction() as tx:
-            return tx.nodes()
 
     def bring_back(self, name: str) -> Node:
         """A node that was taken out gets probes again. Errors: NotFound."""

@@ -17,7 +17,7 @@ from service.search.graph import Range
 
 def report(ports: Ports, id: str) -> Report:
     """Errors: NotFound."""
-    with ports.bisections.transaction() as tx:
+    with ports.bisections.reading() as tx:
         bisection, probes, builds = tx.bisection(id), tx.probes(id), tx.builds_of(id)
         now = ports.clock.now()
         waits = nodes.waits(bisection, tx.nodes(), now) or nodes.waits_for_alike(tx, bisection, now)
@@ -30,7 +30,7 @@ def report(ports: Ports, id: str) -> Report:
 
 def curve(ports: Ports, id: str) -> Curve:
     """Errors: NotFound, also where no metric was asked for."""
-    with ports.bisections.transaction() as tx:
+    with ports.bisections.reading() as tx:
         bisection, probes = tx.bisection(id), tx.probes(id)
     metric, numbers = queries.metric_of(bisection), numbers_of(bisection, probes)
     range_ = measured_range(ports.history, bisection)

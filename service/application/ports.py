@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from service.application.aging import Aging
+from service.application.lists import Lists
 from service.application.ordered import BuildOrder, ProbeOrder, SurveyOrder
 from service.application.waiting import Waiting
 from service.domain.bisection import (
@@ -23,8 +24,8 @@ from service.domain.bisection import (
 )
 from service.domain.figures import Beat, Figures
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
-from service.domain.readers import Reader
 from service.domain.policy import CallerPolicy
+from service.domain.readers import Reader
 from service.domain.recipe import Recipe, SandboxKind
 from service.domain.servers import Server
 
@@ -53,7 +54,7 @@ class Kept:
     needed: bool
 
 
-class Transaction(Aging, Waiting, Protocol):
+class Transaction(Aging, Lists, Waiting, Protocol):
     """One database transaction: everything in it is kept, or nothing is. Rows come and go as frozen dataclasses."""
 
     def add_bisection(self, bisection: Bisection) -> None: ...
@@ -140,6 +141,9 @@ class Bisections(Protocol):
 
         Errors: StoreBusy.
         """
+
+    def reading(self) -> AbstractContextManager[Transaction]:
+        """For who writes nothing: it waits for no writer, and on SQLite keeps none waiting. Errors: StoreBusy."""
 
     def trouble(self) -> str | None:
         """Why the database cannot be used, None when it can."""
@@ -305,12 +309,12 @@ class Policy:
     keep_logs_s: float | None = None
     #: Bytes of logs that are kept.
     log_bytes: int | None = None
+    #: What callers may ask for; the first that is for one counts.
+    callers: tuple[CallerPolicy, ...] = ()
 
 
 @dataclass(frozen=True)
 class Ports:
-    #: What callers may ask for; the first that is for one counts.
-    callers: tuple[CallerPolicy, ...] = ()
     bisections: Bisections
     history: History
     queue: ProbeQueue

@@ -57,10 +57,21 @@ def _what_is_left(thing: Probe | Build) -> str:
     return f"why it failed is told by the probes that wanted it: firstbad show {thing.bisection_id} --probes"
 
 
-def log_of_build(build: Build | None, key: str, keep_s: float | None = None) -> Log:
-    """Errors: NotFound; NotNow while it is under way; Removed."""
+def known_build(build: Build | None, key: str) -> Build:
+    """Errors: NotFound."""
     if build is None:
         raise NotFound(f"there is no build {key!r}", value=key, advice="a probe's `build` names that of its wheel")
+    return build
+
+
+def version(bisection: Bisection, last_event: int) -> str:
+    """Of what is kept of a bisection: another one after each change."""
+    return f"{last_event:x}-{int(bisection.updated_at.timestamp() * 1_000_000):x}"
+
+
+def log_of_build(build: Build | None, key: str, keep_s: float | None = None) -> Log:
+    """Errors: NotFound; NotNow while it is under way; Removed."""
+    build = known_build(build, key)
     if build.state in LIVE_BUILDS:
         raise NotNow(f"the build {key} is {build.state}", value=key, advice="its log can be read when it ends")
     kept = build.log or (build.failure.log if build.failure is not None else None)

@@ -13,12 +13,12 @@ from typing import Any
 from service.adapters import readers, servers
 from service.application import allowed, health, queries
 from service.application import follow as following
-from service.application import health
 from service.application import report as reports
 from service.application.begun import begun
 from service.application.curve import Curve
+from service.application.lists import Page, Place, Sought
 from service.application.ports import Policy
-from service.application.queries import LogStream, log_of, log_of_build, metric_of
+from service.application.queries import LogStream, known_build, log_of, log_of_build, metric_of
 from service.application.report import Report
 from service.application.submission import Submission
 from service.application.submit import complete
@@ -59,7 +59,9 @@ class FakeFlow:
         self.keys: list[str | None] = []
         self.tried: dict[str, Probe] = {}
         self.made: dict[str, Build] = {}
-        self.happened: list[Event] = []
+        self.told: list[Event] = []
+        self.asked_what_happened = 0
+        self.known_recipes = {name: Recipe(name) for name in ("python", "source")}
         self.history: dict[str, Commit] = {}
         self.logs: dict[str, bytes] = {}
         self.curves: dict[str, Curve] = {}
@@ -67,9 +69,9 @@ class FakeFlow:
         self.machines: tuple[Node, ...] = (Node("node-1", 2, START, "alive", facts={"gpu": "none"}),)
         self.parts = {"database": "ok", "queue": "ok", "control": "ok", "workers": "ok"}
         self.counted = Figures(START)
+        self.policies: tuple[CallerPolicy, ...] = ()
         self.broken: Exception | None = None
         self.judged_again: tuple[Probe, ...] = ()
-        self.policies: tuple[CallerPolicy, ...] = ()
         self.then: Callable[[str], object] = lambda id: None
 
     def draft(self, submission: Submission, caller: Caller) -> Request:
@@ -135,6 +137,34 @@ class FakeFlow:
         self.bisection(id)
         return tuple(probe for probe in self.tried.values() if probe.bisection_id == id)
 
+    def page(self, sought: Sought, after: Place | None = None, limit: int = 50) -> Page[Bisection]:
+        """By what was asked for; the order of its beginning alone."""
+        newest = sorted(self.kept.values(), key=lambda found: (found.created_at, found.id), reverse=True)
+        states, text = sought.states, sought.text.lower()
+        found = [one for one in newest if (not states or one.state in states) and text in one.words]
+        found = [one for one in found if after is None or (one.created_at, one.id) < after]
+        return Page(tuple(found[:limit]), len(found) > limit)
+
+    def probe_page(self, id: str, after: int = 0, limit: int = 50) -> Page[Probe]:
+        found = [probe for probe in self.probes(id) if probe.number > after]
+        return Page(tuple(found[:limit]), len(found) > limit)
+
+    def build_page(
+        self,
+        states: Collection[BuildState] = (),
+        id: str | None = None,
+        after: Place | None = None,
+        limit: int = 50,
+    ) -> Page[Build]:
+        found = list(self.builds(id)) if id is not None else list(self.made.values())
+        found = [build for build in found if not states or build.state in states]
+        places = {build.key: (build.queued_at, build.key) for build in found}
+        found = [build for build in found if after is None or places[build.key] > after]
+        return Page(tuple(found[:limit]), len(found) > limit)
+
+    def build_of(self, key: str) -> Build:
+        return known_build(self.made.get(key), key)
+
     def builds(self, id: str) -> tuple[Build, ...]:
         self.bisection(id)
         return tuple(build for build in self.made.values() if build.bisection_id == id)
@@ -172,12 +202,41 @@ class FakeFlow:
         """As much of them as following needs."""
         return SimpleNamespace(live=self.live, artifacts=SimpleNamespace(read=self._pieces))
 
-    def events(self, id: str, after: int = 0) -> tuple[Event, ...]:
+    def events(self, id: str, after: int = 0, limit: int = 1000) -> tuple[Event, ...]:
         self.bisection(id)
-        return tuple(event for event in self.happened if event.bisection_id == id and event.id > after)
+        return tuple(event for event in self.told if event.bisection_id == id and event.id > after)[:limit]
+
+    def happened(self, after: int, limit: int = 1000) -> tuple[Event, ...]:
+        self.asked_what_happened += 1
+        return tuple(event for event in self.told if event.id > after)[:limit]
+
+    def last_event(self) -> int:
+        return self.told[-1].id if self.told else 0
+
+    def version(self, id: str) -> tuple[str, bool]:
+        found, events = self.bisection(id), self.events(id)
+        return queries.version(found, events[-1].id if events else 0), found.state in LIVE_BISECTIONS
 
     def nodes(self) -> tuple[Node, ...]:
         return self.machines
+
+    def node_page(self, after: str = "", limit: int = 50) -> Page[Node]:
+        found = [node for node in sorted(self.machines, key=lambda node: node.name) if node.name > after]
+        return Page(tuple(found[:limit]), len(found) > limit)
+
+    def node_of(self, name: str) -> Node:
+        found = next((node for node in self.machines if node.name == name), None)
+        if found is None:
+            raise NotFound(f"there is no node {name!r}", value=name, advice="firstbad nodes lists them")
+        return found
+
+    def recipes(self) -> tuple[Recipe, ...]:
+        return tuple(self.known_recipes.values())
+
+    def recipe(self, name: str) -> Recipe:
+        if name not in self.known_recipes:
+            raise NotFound(f"there is no recipe {name!r}", value=name)
+        return self.known_recipes[name]
 
     def bring_back(self, name: str) -> Node:
         for place, node in enumerate(self.machines):
@@ -279,5 +338,5 @@ class FakeFlow:
         return (whole[at : at + 4096] for at in range(0, len(whole), 4096))
 
     def _note(self, id: str, kind: str, **data: object) -> Bisection:
-        self.happened.append(Event(len(self.happened) + 1, id, datetime.now(UTC), kind, data))
+        self.told.append(Event(len(self.told) + 1, id, datetime.now(UTC), kind, data))
         return self.kept[id]

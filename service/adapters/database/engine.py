@@ -26,6 +26,8 @@ NOTICED = {
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
 }
+#: The option of a connection that only reads.
+READING = "firstbad_reading"
 #: Of one process to PostgreSQL, at most.
 CONNECTIONS = 15
 #: A class of PostgreSQL's errors.
@@ -51,6 +53,11 @@ def create_engine(
         engine = _postgresql(parsed, options)
     _forget_connections_in_children(engine)
     return engine
+
+
+def for_reading(engine: Engine) -> Engine:
+    """The same connections, for transactions that write nothing."""
+    return engine.execution_options(**{READING: True})
 
 
 def parse_url(url: str) -> URL:
@@ -121,7 +128,9 @@ def _sqlite(url: URL, foreign_keys: bool, busy_timeout_s: float, options: dict[s
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        # Who only reads sees the database as it was at its first question, beside whoever writes.
+        reading = connection.get_execution_options().get(READING)
+        connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
 
     return engine
 

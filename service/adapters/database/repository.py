@@ -14,8 +14,9 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from service.adapters.database import standing
 from service.adapters.database.aging import SqlAging
-from service.adapters.database.engine import will_pass
+from service.adapters.database.engine import for_reading, will_pass
 from service.adapters.database.figures import SqlFigures
+from service.adapters.database.lists import SqlLists
 from service.adapters.database.pending import Writer
 from service.adapters.database.rows import BISECTIONS, BUILDS, EVENTS, NODES, OUTBOX, PROBES, changes, from_row, to_row
 from service.adapters.database.turns import Turns
@@ -34,7 +35,7 @@ for _kind, _table in ((Bisection, BISECTIONS), (Probe, PROBES)):
     _BY_ID[_kind, True] = _BY_ID[_kind, False].with_for_update(key_share=True)
 
 
-class SqlTransaction(SqlAging, SqlFigures, Turns):
+class SqlTransaction(SqlAging, SqlFigures, SqlLists, Turns):
     """Lives as long as its connection's transaction. Not for more than one thread.
 
     `lock`: SELECT … FOR NO KEY UPDATE, which excludes itself, but not the check that a new event's bisection is there.
@@ -276,21 +277,33 @@ class Database:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._reader = for_reading(engine)
 
     @contextmanager
     def transaction(self) -> Iterator[SqlTransaction]:
-        try:
-            with self._engine.begin() as connection:
-                found = SqlTransaction(connection)
-                yield found
-                found.flush()
-        except (DBAPIError, PoolTimeout) as error:
-            if not will_pass(error):
-                raise
-            raise StoreBusy(f"the database cannot do it now: {getattr(error, 'orig', error)}") from error
+        with _passing(), self._engine.begin() as connection:
+            found = SqlTransaction(connection)
+            yield found
+            found.flush()
+
+    @contextmanager
+    def reading(self) -> Iterator[SqlTransaction]:
+        with _passing(), self._reader.begin() as connection:
+            yield SqlTransaction(connection)
 
     def trouble(self) -> str | None:
         return standing.trouble(self._engine)
+
+
+@contextmanager
+def _passing() -> Iterator[None]:
+    """Errors: StoreBusy, of what may work later."""
+    try:
+        yield
+    except (DBAPIError, PoolTimeout) as error:
+        if not will_pass(error):
+            raise
+        raise StoreBusy(f"the database cannot do it now: {getattr(error, 'orig', error)}") from error
 
 
 def _missing(kind: type, id: str) -> NotFound:

@@ -20,8 +20,9 @@ _Counter = BigInteger().with_variant(Integer(), "sqlite")
 _Bytes = Annotated[int, mapped_column(BigInteger)]
 
 
-#: What waits for its turn to be sent, and what was sent and has not ended.
+#: What waits for its turn to be sent, what was sent and has not ended, and what has.
 WAITING = "state = 'queued' AND sent_at IS NULL AND NOT held"
+ENDED = "ended_at IS NOT NULL"
 OUT = "state IN ('queued', 'running') AND sent_at IS NOT NULL"
 
 
@@ -74,6 +75,7 @@ class BisectionRow(Base):
         Index(None, "created_at", "id"),
         Index(None, "project", "created_at"),
         Index(None, "submitter", "created_at"),
+        _partial("ix_bisections_ended", ENDED, "ended_at", "id"),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True)
@@ -155,6 +157,7 @@ class BuildRow(Base):
         Index(None, "native_key"),
         Index(None, "repo"),
         Index(None, "finished_at"),
+        Index(None, "queued_at", "key"),
         _partial("ix_builds_waiting", WAITING, "turn", "asked_at", "queued_at"),
         _partial("ix_builds_out", OUT, "turn"),
     )

@@ -58,5 +58,10 @@ class WatchedBisections:
         with self._meters.transaction(), self._bisections.transaction() as tx:
             yield tx
 
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        with self._meters.transaction(), self._bisections.reading() as tx:
+            yield tx
+
     def trouble(self) -> str | None:
         return self._bisections.trouble()
