@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from difflib import get_close_matches
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -90,6 +90,21 @@ class Settings(BaseSettings):
     allow_file_repos: bool = Field(
         default=True, description="whether a repository may be a folder of this machine", examples=["true"]
     )
+    policies: str = Field(
+        default="",
+        description="who may ask for what: a YAML file, or JSON; docs/policies.md",
+        examples=["/etc/firstbad/policies.yaml"],
+    )
+    repo_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="that repositories may be on; any without",
+        examples=["github.com,*.example.org"],
+    )
+    private_networks: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode] = Field(
+        default=(),
+        description="whose addresses may be reached though they are not public",
+        examples=["10.1.0.0/16,fd00::/8"],
+    )
     store_budget: ByteSize | None = Field(
         default=None, description="of wheels, like 200GB; without it all are kept", examples=["200GB"]
     )
@@ -126,7 +141,7 @@ class Settings(BaseSettings):
         examples=["http://collector:4318"],
     )
 
-    @field_validator("sandboxes", "allowed_hosts", mode="before")
+    @field_validator("sandboxes", "allowed_hosts", "repo_hosts", "private_networks", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from service.application.ports import Policy, Ports
+from service.domain.policy import CallerPolicy
 from service.domain.recipe import Recipe, SandboxKind
 from service.settings import Inherited, Settings, complaints, environment, misspelt
 
@@ -142,7 +143,17 @@ def _policy(settings: Settings) -> Policy:
         keep_wheels_s=settings.keep_wheels,
         keep_logs_s=settings.keep_logs,
         log_bytes=logs,
+        callers=_callers(settings),
     )
+
+
+def _callers(settings: Settings) -> tuple[CallerPolicy, ...]:
+    from service.adapters import policies
+
+    try:
+        return policies.load(settings.policies)
+    except ValueError as error:
+        raise ValueError(f"FIRSTBAD_POLICIES: {error}") from error
 
 
 def _made(folder: Path) -> Path:

@@ -6,6 +6,7 @@ import os
 import re
 import socket
 from difflib import get_close_matches
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 from urllib.parse import unquote, urlsplit
@@ -27,6 +28,7 @@ OF_SERVICES = frozenset(
         "log_budget",
         "log_level",
         "metrics_port",
+        "policies",
         "port",
         "recipes_dir",
         "store_budget",
@@ -90,6 +92,12 @@ class Settings(BaseSettings):
     roles: Annotated[tuple[Role, ...], NoDecode, Field(min_length=1)] = ("build", "run")
     sandboxes: Annotated[tuple[SandboxKind, ...], NoDecode] = ("docker", "process")
     allow_file_repos: bool = Field(default=False, examples=["true"])
+    #: That repositories may be on; any without.
+    repo_hosts: Annotated[tuple[str, ...], NoDecode] = Field(default=(), examples=["github.com,*.example.org"])
+    #: Whose addresses may be reached though they are not public.
+    private_networks: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode] = Field(
+        default=(), examples=["10.1.0.0/16,fd00::/8"]
+    )
     pass_env: Annotated[tuple[str, ...], NoDecode] = PASSED
     docker_host: str | None = None
     visible: Annotated[tuple[Path, ...], NoDecode] = ()
@@ -126,7 +134,18 @@ class Settings(BaseSettings):
     #: Longest time that git may take to bring a commit to the node.
     fetch_timeout_s: float = Field(default=900.0, gt=0, examples=["900"])
 
-    @field_validator("roles", "sandboxes", "pass_env", "visible", "hidden", "secrets", "labels", mode="before")
+    @field_validator(
+        "roles",
+        "sandboxes",
+        "pass_env",
+        "visible",
+        "hidden",
+        "secrets",
+        "labels",
+        "repo_hosts",
+        "private_networks",
+        mode="before",
+    )
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value

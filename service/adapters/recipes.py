@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import fields
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import TypeAdapter, ValidationError
 
+from service.adapters import yaml_lines
+from service.adapters.yaml_lines import Source, Way
 from service.domain.errors import BadRequest
 from service.domain.recipe import Deps, Fixup, Recipe
 from service.domain.recipe_rules import first_flaw
 from service.domain.size import size
 
 _RECIPE = TypeAdapter(Recipe)
-#: A way to a value: keys, and places in lists.
-Way = tuple[str | int, ...]
 _EACH = "[]"
 _KEYS: Mapping[Way, frozenset[str]] = {
     (): frozenset(each.name for each in fields(Recipe)) - {"name"},
@@ -48,15 +47,6 @@ _SAID = {
 _IN_A_REQUEST = {"build": "build_command", "overlay": "overlay_command"}
 
 
-class _Loader(yaml.SafeLoader):
-    """A date stays the text that it is."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-
 class BadRecipe(ValueError):
     """An operator's recipe cannot be used; the message names the file, the line, what is wrong there and what to do."""
 
@@ -71,19 +61,6 @@ def load(extra: Path | None = None) -> dict[str, Recipe]:
     return found
 
 
-@dataclass(frozen=True)
-class Source:
-    """A recipe's file: the line of each value in it, of a key where it has one."""
-
-    file: str
-    lines: Mapping[Way, int]
-
-    def error(self, way: Way, what: str) -> BadRecipe:
-        """Where the way leads on to what is not written, the last that is."""
-        known = next((way[:size] for size in range(len(way), 0, -1) if way[:size] in self.lines), ())
-        return BadRecipe(f"{self.file}, line {self.lines.get(known, 1)}: {what}")
-
-
 def _read(entry: Path | Traversable) -> Recipe:
     text = _text(entry)
     source, document = _parse(entry.name, text)
@@ -93,10 +70,14 @@ def _read(entry: Path | Traversable) -> Recipe:
         recipe = _RECIPE.validate_python({"name": entry.name.removesuffix(".yaml"), **document})
     except ValidationError as error:
         first = error.errors()[0]
-        raise source.error(first["loc"], _said(first["loc"], first["type"], first["msg"])) from None
+        raise _bad(source, first["loc"], _said(first["loc"], first["type"], first["msg"])) from None
     if (flaw := first_flaw(recipe)) is not None:
-        raise source.error(flaw.where, f"{flaw.what}; {flaw.advice}")
+        raise _bad(source, flaw.where, f"{flaw.what}; {flaw.advice}")
     return recipe
+
+
+def _bad(source: Source, way: Way, what: str) -> BadRecipe:
+    return BadRecipe(source.told(way, what))
 
 
 def _text(entry: Path | Traversable) -> str:
@@ -113,44 +94,11 @@ def _text(entry: Path | Traversable) -> str:
 
 
 def _parse(file: str, text: str) -> tuple[Source, dict[Any, Any]]:
+    otherwise = "a recipe is a mapping; write it like build_command: make"
     try:
-        node = yaml.compose(text, Loader=_Loader)
-        if node is not None and not isinstance(node, yaml.MappingNode):
-            raise BadRecipe(f"{file}, line {_line(node)}: a recipe is a mapping; write it like build_command: make")
-        source = Source(file, dict(_lines(file, node)) if node is not None else {})
-        return source, yaml.load(text, Loader=_Loader) or {}
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark is not None else 1
-        raise BadRecipe(f"{file}, line {line}: no YAML: {error.problem or error.context}") from None
-    except (yaml.YAMLError, ValueError) as error:
-        if isinstance(error, BadRecipe):
-            raise
-        raise BadRecipe(f"{file}: no YAML: {error}") from None
-
-
-def _lines(file: str, node: yaml.Node, way: Way = (), above: tuple[int, ...] = ()) -> Iterator[tuple[Way, int]]:
-    """Errors: BadRecipe for a key that is given twice, and for an alias of what it is in."""
-    if id(node) in above:
-        raise BadRecipe(f"{file}, line {_line(node)}: this value holds itself; write it out instead of the alias")
-    if isinstance(node, yaml.SequenceNode):
-        for place, item in enumerate(node.value):
-            yield (*way, place), _line(item)
-            yield from _lines(file, item, (*way, place), (*above, id(node)))
-    if isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
-        for key, value in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise BadRecipe(f"{file}, line {_line(key)}: a key is no name; write it as docs/recipes.md shows")
-            if key.value in seen:
-                raise BadRecipe(f"{file}, line {_line(key)}: {key.value!r} is given twice; keep one of them")
-            seen.add(key.value)
-            yield (*way, key.value), _line(key)
-            yield from _lines(file, value, (*way, key.value), (*above, id(node)))
-
-
-def _line(node: yaml.Node) -> int:
-    return int(node.start_mark.line) + 1
+        return yaml_lines.parse(file, text, otherwise=otherwise, page="docs/recipes.md")
+    except yaml_lines.BadYaml as error:
+        raise BadRecipe(str(error)) from None
 
 
 def _refuse_unknown_keys(source: Source) -> None:
@@ -159,10 +107,10 @@ def _refuse_unknown_keys(source: Source) -> None:
         known = _KEYS.get(tuple(_EACH if isinstance(part, int) else part for part in outer))
         if known is not None and isinstance(key, str) and key not in known:
             if len(way) == 1 and key in _IN_A_REQUEST:
-                raise source.error(way, f"unknown key {key!r}; in a recipe it is called {_IN_A_REQUEST[key]}")
+                raise _bad(source, way, f"unknown key {key!r}; in a recipe it is called {_IN_A_REQUEST[key]}")
             near = difflib.get_close_matches(key.lower().replace("-", "_"), sorted(known), n=1)
             advice = f"did you mean {near[0]!r}?" if near else f"known here are {', '.join(sorted(known))}"
-            raise source.error(way, f"unknown key {key!r}; {advice}")
+            raise _bad(source, way, f"unknown key {key!r}; {advice}")
 
 
 def _with_sizes(source: Source, document: dict[Any, Any]) -> dict[Any, Any]:
@@ -176,7 +124,7 @@ def _with_sizes(source: Source, document: dict[Any, Any]) -> dict[Any, Any]:
             try:
                 read[name] = size(written, field=f"resources.{key}")
             except BadRequest as error:
-                raise source.error(("resources", key), f"{error.detail}; {error.advice}") from None
+                raise _bad(source, ("resources", key), f"{error.detail}; {error.advice}") from None
     return {**document, "resources": read}
 
 
