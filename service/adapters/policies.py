@@ -83,7 +83,7 @@ def load(written: str) -> tuple[CallerPolicy, ...]:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise BadYaml(source.told(first["loc"], _said(first["loc"], first["type"], first["msg"]))) from None
-    made = []
+    made: list[CallerPolicy] = []
     for place, policy in enumerate(found.policies):
         way: Way = ("policies", place)
         if policy.name in [one.name for one in made]:

@@ -3,8 +3,8 @@ that is there, leads through here."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 
 from service.domain import duration
 from service.domain.access import Caller, Scope
@@ -15,6 +15,16 @@ from service.domain.policy import CallerPolicy, like_one, policy_of
 
 #: What comes first is more.
 _PRIORITIES = tuple(Priority)
+
+
+@dataclass(frozen=True)
+class _Limit:
+    """Of a budget, by its name in a request: what is written, and the most."""
+
+    field: str
+    written: float | None
+    most: float | None
+    shown: Callable[[float], str]
 
 
 def allowed(request: Request, caller: Caller, policies: Sequence[CallerPolicy]) -> Request:
@@ -40,12 +50,16 @@ def may_prioritize(priority: Priority, caller: Caller, policies: Sequence[Caller
     _priority(priority, _policy(caller, policies))
 
 
-def may_spend(budget: Budget, caller: Caller, policies: Sequence[CallerPolicy]) -> None:
-    """`budget`: as it shall be from now on. Errors: NotAllowed; also for one without a limit that the policy has."""
+def may_spend(budget: Budget, request: Request, caller: Caller, policies: Sequence[CallerPolicy]) -> None:
+    """`budget`: of the bisection of `request`, as it shall be from now on.
+
+    Errors: NotAllowed; also for one without a limit that the policy has.
+    """
     policy = _policy(caller, policies)
-    for name, written, most in _limits(budget, policy):
-        if most is not None and (written is None or written > most):
-            raise _refused(policy, f"budget.{name}", _shown(name, written), f"at most {_shown(name, most)}")
+    for limit in _limits(budget, request, policy):
+        if limit.most is not None and limit.written is None:
+            raise _refused(policy, limit.field, "no limit", f"at most {limit.shown(limit.most)}")
+        _spends(limit, policy)
 
 
 def _policy(caller: Caller, policies: Sequence[CallerPolicy]) -> CallerPolicy:
@@ -61,17 +75,23 @@ def _policy(caller: Caller, policies: Sequence[CallerPolicy]) -> CallerPolicy:
 
 
 def _within(request: Request, policy: CallerPolicy) -> Request:
-    """With the policy's limits where the request has none. GPU hours are limited where GPUs are asked for."""
-    budget, notes = request.budget, []
-    for (name, written, most), field in zip(_limits(budget, policy), fields(Budget), strict=True):
-        if most is None or (name == "gpu_hours" and not request.recipe.resources.gpus):
-            continue
-        if written is None:
-            budget = replace(budget, **{field.name: most})
-            notes.append(f"budget.{name}: {_shown(name, most)}, the most that the policy {policy.name!r} allows")
-        elif written > most:
-            raise _refused(policy, f"budget.{name}", _shown(name, written), f"at most {_shown(name, most)}")
+    """With the policy's limits where the request has none."""
+    limits = _limits(request.budget, request, policy)
+    for limit in limits:
+        _spends(limit, policy)
+    probes, wall_s, gpu_s = (limit.most if limit.written is None else limit.written for limit in limits)
+    notes = (
+        f"{limit.field}: {limit.shown(limit.most)}, the most that the policy {policy.name!r} allows"
+        for limit in limits
+        if limit.written is None and limit.most is not None
+    )
+    budget = Budget(int(probes) if probes is not None else None, wall_s, gpu_s)
     return replace(request, budget=budget, notes=(*request.notes, *notes))
+
+
+def _spends(limit: _Limit, policy: CallerPolicy) -> None:
+    if limit.most is not None and limit.written is not None and limit.written > limit.most:
+        raise _refused(policy, limit.field, limit.shown(limit.written), f"at most {limit.shown(limit.most)}")
 
 
 def _usual_priority(asked: Priority, policy: CallerPolicy) -> Priority:
@@ -92,22 +112,18 @@ def _more(one: Priority, other: Priority) -> bool:
     return _PRIORITIES.index(one) < _PRIORITIES.index(other)
 
 
-def _limits(budget: Budget, policy: CallerPolicy) -> Sequence[tuple[str, float | None, float | None]]:
-    """As requests call them, in the order of a budget: what is written, and the most."""
+def _limits(budget: Budget, request: Request, policy: CallerPolicy) -> tuple[_Limit, _Limit, _Limit]:
+    """In the order of a budget. GPU hours are limited where GPUs are asked for."""
     most = policy.budget
     return (
-        ("probes", budget.probes, most.probes),
-        ("wall", budget.wall_s, most.wall_s),
-        ("gpu_hours", budget.gpu_s, most.gpu_s),
+        _Limit("budget.probes", budget.probes, most.probes, "{:g}".format),
+        _Limit("budget.wall", budget.wall_s, most.wall_s, duration.spoken),
+        _Limit("budget.gpu_hours", budget.gpu_s, most.gpu_s if request.recipe.resources.gpus else None, _hours),
     )
 
 
-def _shown(name: str, value: float | None) -> str:
-    if value is None:
-        return "no limit"
-    if name == "wall":
-        return duration.spoken(value)
-    return f"{value / 3600.0:g}" if name == "gpu_hours" else f"{value:g}"
+def _hours(seconds: float) -> str:
+    return f"{seconds / 3600.0:g}"
 
 
 def _like(policy: CallerPolicy, field: str, value: str, patterns: Collection[str] | None, *, called: str = "") -> None:

@@ -112,7 +112,7 @@ def test_who_may_only_look_starts_nothing_whatever_a_policy_says(scope: Scope | 
     for refuse in (
         lambda: allowed(PLAIN, caller("ann", scope), (everything,)),
         lambda: may_prioritize(Priority.LOW, caller("ann", scope), (everything,)),
-        lambda: may_spend(Budget(2), caller("ann", scope), (everything,)),
+        lambda: may_spend(Budget(2), PLAIN, caller("ann", scope), (everything,)),
     ):
         with pytest.raises(NotAllowed, match="ann may start no bisection"):
             refuse()
@@ -138,10 +138,16 @@ def test_the_first_policy_that_is_for_the_caller_decides() -> None:
 
 def test_more_budget_is_held_to_the_policy_and_no_limit_is_more_than_any() -> None:
     ann = caller("ann", Scope.SUBMIT)
-    may_spend(TIGHT.budget, ann, (TIGHT,))
-    for budget, field in ((Budget(41, 1.0, 1.0), "budget.probes"), (Budget(40, None, 1.0), "budget.wall")):
+    on_cards = with_recipe(resources=Resources(gpus=1))
+    may_spend(TIGHT.budget, on_cards, ann, (TIGHT,))
+    may_spend(replace(TIGHT.budget, gpu_s=None), FITTING, ann, (TIGHT,))
+    for budget, field in (
+        (Budget(41, 1.0, 1.0), "budget.probes"),
+        (Budget(40, None, 1.0), "budget.wall"),
+        (Budget(40, 1.0), "budget.gpu_hours"),
+    ):
         with pytest.raises(NotAllowed) as caught:
-            may_spend(budget, ann, (TIGHT,))
+            may_spend(budget, on_cards, ann, (TIGHT,))
         assert caught.value.field == field
 
 
