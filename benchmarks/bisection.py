@@ -23,7 +23,7 @@ from pathlib import Path
 
 from examples.demo import Service
 from examples.generate import Example, Options, generate
-from firstbad.client import Client
+from firstbad import Client
 from service.doors.api.views import ProbeView
 from tests.observe.logs import text_of
 

@@ -23,7 +23,7 @@ import yaml
 
 from examples.demo import Service
 from examples.generate import Example, Options, Slower, generate
-from firstbad.client import Client
+from firstbad import Client
 from service.domain.bisection import Origin
 from service.domain.lifecycle import BuildState
 from service.doors.api.views import ProbeView, ReportView

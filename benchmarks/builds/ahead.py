@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.builds.served import bisect, took_s
 from examples.demo import Service
 from examples.generate import Example
-from firstbad.client import Client
+from firstbad import Client
 from service.embedded_redis import EmbeddedRedis
 
 FULL: dict[str, Any] = {"native_paths": [], "wheel_paths": []}

@@ -11,7 +11,7 @@ from typing import Any
 
 from examples.demo import Service
 from examples.generate import Example, Options, generate, request
-from firstbad.client import Client
+from firstbad import Client
 from service.doors.api.views import BuildView, ReportView
 
 #: What idle builders make on a guess is counted by benchmarks/builds/ahead.py.

@@ -17,7 +17,7 @@ from rich.padding import Padding
 from rich.text import Text
 from typer.core import TyperGroup
 
-from firstbad.client import DEFAULT_PORT, Client, NoService, ProblemError
+from firstbad import DEFAULT_PORT, Client, NoService, ProblemError
 from service.cli import asked, db, isolation, operating, requests, screen, status, steering, store, tell
 from service.cli.options import DEFAULT_URL, HOME, Home, Id, Json, Url, state_of
 from service.cli.show import bisections, show

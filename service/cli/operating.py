@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from firstbad.client import Client
+from firstbad import Client
 from service.cli import isolation, screen, tell
 from service.cli.options import DEFAULT_URL, HOME, Home, Id, Json, Url
 from service.cli.show import probe_table

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from firstbad.client import DEFAULT_PORT
+from firstbad import DEFAULT_PORT
 from service.domain.lifecycle import BisectionState
 
 HOME = Path("~/.local/share/firstbad")

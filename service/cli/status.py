@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from firstbad.client import NoService, ProblemError
+from firstbad.errors import NoService, ProblemError
 from service.domain.errors import UserError
 from service.domain.lifecycle import BisectionState
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from firstbad.client import Client, ProblemError
+from firstbad import Client, ProblemError
 from service.cli import screen, tell
 from service.cli.options import DEFAULT_URL, Json, Url, state_of
 from service.cli.status import CommandError

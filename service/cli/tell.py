@@ -12,7 +12,8 @@ import typer
 from pydantic import BaseModel
 from rich.text import Text
 
-from firstbad.client import Client, NoService, ProblemError, passing
+from firstbad import Client
+from firstbad.errors import NoService, ProblemError, passing
 from service.cli import screen, status
 from service.cli.show import show
 from service.cli.status import CommandError, Status

@@ -14,7 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from firstbad.client import Progress
+from firstbad import Progress
 from service.cli import asked, screen
 from service.cli.plot import Plot
 from service.domain.bisection import Purpose

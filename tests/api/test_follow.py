@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from firstbad.client import Client
+from firstbad import Client
 from service.application.ports import QueueUnavailable
 from service.domain.bisection import Probe
 from service.domain.evidence import Verdict

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import httpx
 import pytest
 
-from firstbad.client import Client
+from firstbad import Client
 from service.application.curve import Side
 from service.search.metric.samples import Interval
 from tests.api.measured import METRIC, begun

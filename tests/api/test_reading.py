@@ -5,7 +5,7 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from firstbad.client import Client
+from firstbad import Client
 from service.domain.bisection import Answer, Gpu, Problem, Purpose
 from service.domain.evidence import Fault, Frame, Outcome, Replaced, Sign, Signature, Told, Verdict
 from service.domain.lifecycle import BisectionState, BuildState

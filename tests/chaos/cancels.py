@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from firstbad.client import Client, ProblemError
+from firstbad import Client, ProblemError
 from tests.chaos.material import SMALL_BAD
 from tests.chaos.stack import Stack, patiently
 

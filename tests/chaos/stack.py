@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 import redis
 
-from firstbad.client import Client, NoService, ProblemError
+from firstbad import Client, NoService, ProblemError
 from tests.chaos import material
 from tests.chaos.books import Books
 from tests.chaos.material import Material

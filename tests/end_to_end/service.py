@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 
-from firstbad.client import Client, NoService
+from firstbad import Client, NoService
 from service.doors.api.views import ReportView
 from tests.waiting import eventually
 

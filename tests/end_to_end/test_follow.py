@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from firstbad.client import Client
+from firstbad import Client
 from tests.end_to_end.service import Service, until
 from tests.repositories import NewCommit, build_repository
 

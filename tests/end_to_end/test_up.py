@@ -17,7 +17,7 @@ import pytest
 import redis
 
 from examples.generate import Example, request
-from firstbad.client import ProblemError
+from firstbad import ProblemError
 from service.domain.lifecycle import BisectionState, ProbeState
 from service.embedded import Health, last_line
 from service.embedded_redis import EmbeddedRedis, NoRedis
