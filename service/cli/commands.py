@@ -18,7 +18,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from firstbad import DEFAULT_PORT, Client, NoService, ProblemError
-from service.cli import asked, db, isolation, operating, requests, screen, status, steering, store, tell
+from service.cli import asked, db, isolation, operating, requests, run, screen, status, steering, store, tell
 from service.cli.options import DEFAULT_URL, HOME, Home, Id, Json, Url, state_of
 from service.cli.show import bisections, show
 from service.cli.status import CommandError, Status
@@ -267,6 +267,7 @@ def _build_log(client: Client, probe: str, follow: bool) -> Iterator[bytes]:
 
 for steer in (steering.cancel, steering.pause, steering.resume, steering.priority):
     app.command()(steer)
+app.command("run", epilog=run.HELP)(run.run)
 app.command()(operating.nodes)
 app.command()(operating.doctor)
 app.command(epilog=status.HELP)(operating.judge)
