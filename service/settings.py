@@ -223,7 +223,7 @@ def environment() -> dict[str, str]:
 
 def misspelt() -> dict[str, str]:
     """Variables that are no setting of either side, each with the one that was probably meant."""
-    known = {*Settings.model_fields, *OF_WORKERS, "listen_fd", "parent_fd", "url"}
+    known = {*Settings.model_fields, *OF_WORKERS, "listen_fd", "parent_fd", "token", "url"}
     found = {
         name: name.removeprefix("FIRSTBAD_").lower() for name in sorted(os.environ) if name.startswith("FIRSTBAD_")
     }

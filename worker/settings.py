@@ -264,7 +264,7 @@ def _complaint(name: str, message: str, given: object) -> str:
 
 def misspelt() -> dict[str, str]:
     """Variables that are no setting of either side, each with the one that was probably meant."""
-    known = {*Settings.model_fields, *OF_SERVICES, "listen_fd", "parent_fd", "url"}
+    known = {*Settings.model_fields, *OF_SERVICES, "listen_fd", "parent_fd", "token", "url"}
     found = {
         name: name.removeprefix("FIRSTBAD_").lower() for name in sorted(os.environ) if name.startswith("FIRSTBAD_")
     }

@@ -12,8 +12,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from firstbad import Client
 from service.cli import isolation, screen, tell
+from service.cli.connect import connect
 from service.cli.options import DEFAULT_URL, HOME, Home, Id, Json, Url
 from service.cli.show import probe_table
 from service.domain.size import told
@@ -24,7 +24,7 @@ Return = Annotated[str | None, typer.Option("--return", metavar="NAME", help="Gi
 
 def nodes(back: Return = None, as_json: Json = False, url: Url = DEFAULT_URL) -> None:
     """List the machines that build and run, their GPUs, and why one was taken out."""
-    with Client(url) as client:
+    with connect(url) as client:
         found = (client.return_node(back),) if back is not None else client.nodes()
     if as_json:
         tell.as_program(tell.data(found[0]) if back is not None else [tell.data(node) for node in found])
@@ -64,7 +64,7 @@ def doctor(home: Home = HOME, as_json: Json = False) -> None:
 
 def judge(id: Id, as_json: Json = False, url: Url = DEFAULT_URL) -> None:
     """Judge the runs of a bisection again by today's rules, without running anything for it."""
-    with Client(url) as client:
+    with connect(url) as client:
         found = client.find(id)
         changed = client.judge_again(found)
     if as_json:

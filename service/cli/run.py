@@ -30,10 +30,6 @@ from service.local.worktrees import NoRoom
 _RANGE = re.compile(r"(?P<old>[^\s.][^\s]*?[^/.\s]|[^\s./])\.\.(?P<new>[^\s./][^\s]*)?")
 _ENDS = {"found": Status.OK, "suspects": Status.SUSPECTS, "refused": Status.USAGE}
 
-HELP = """\
-Exit status: 0 found; 1 suspects only; 2 wrong usage, or refused; 3 failed; 130 interrupted: the same command goes on.
-"""
-
 
 def run(
     command: Annotated[

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from service.domain.duration import spoken
-from service.doors.api.views import ProbeView
+
+if TYPE_CHECKING:
+    from service.doors.api.views import ProbeView
 
 STYLES = {
     "good": "green",

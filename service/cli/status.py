@@ -23,6 +23,11 @@ HELP = (
     "Exit status: 0 found, or done what was asked; 1 suspects only; 2 wrong usage, or refused; "
     "3 failed, or no service answers; 4 cancelled; 5 still under way; 130 interrupted."
 )
+#: Of a bisection of a checkout, which nobody else can cancel.
+RUN = (
+    "Exit status: 0 found; 1 suspects only; 2 wrong usage, or refused; 3 failed; "
+    "130 interrupted: the same command goes on."
+)
 
 _ENDS = {
     BisectionState.FOUND: Status.OK,

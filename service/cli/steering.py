@@ -9,6 +9,7 @@ import typer
 
 from firstbad import Client, ProblemError
 from service.cli import screen, tell
+from service.cli.connect import connect
 from service.cli.options import DEFAULT_URL, Json, Url, state_of
 from service.cli.status import CommandError
 from service.domain.budget import Priority
@@ -35,7 +36,7 @@ def cancel(
     url: Url = DEFAULT_URL,
 ) -> None:
     """Cancel bisections, and stop what runs for them."""
-    with Client(url) as client:
+    with connect(url) as client:
         _check_states(ids, every, state)
         if every:
             _several(_all(client, state, yes), client.cancel, _cancelled, as_json)
@@ -45,13 +46,13 @@ def cancel(
 
 def pause(ids: Ids, as_json: Json = False, url: Url = DEFAULT_URL) -> None:
     """Begin nothing new for a bisection; what runs goes on to its end."""
-    with Client(url) as client:
+    with connect(url) as client:
         _each(client, ids, client.pause, _paused, as_json)
 
 
 def resume(ids: Ids, as_json: Json = False, url: Url = DEFAULT_URL) -> None:
     """Let a paused bisection go on."""
-    with Client(url) as client:
+    with connect(url) as client:
         _each(client, ids, client.resume, lambda done: f"Bisection {done.id} goes on.", as_json)
 
 
@@ -62,7 +63,7 @@ def priority(
     url: Url = DEFAULT_URL,
 ) -> None:
     """Have a bisection go before others, or after them."""
-    with Client(url) as client:
+    with connect(url) as client:
         _each(client, [id], lambda found: client.prioritize(found, wanted), _prioritized, as_json)
 
 

@@ -9,11 +9,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from service.cli import main
+from service.cli.index import ENTRIES
 from service.doors.api.views import View
 
 FORKING = multiprocessing.get_context("forkserver")
 FORKING.set_forkserver_preload([__name__])
 
+for name, entry in ENTRIES.items():
+    entry.load(name)
 for view in View.__subclasses__():
     view.model_rebuild()
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from service.cli.commands import up
+from service.cli.up import up
 from service.domain.bisection import Answer, Gpu, Origin, Problem
 from service.domain.evidence import Fault, Phase, Signature, Verdict
 from service.domain.lifecycle import BisectionState, BuildState
