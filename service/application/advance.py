@@ -87,8 +87,8 @@ def _take(
     for probe in taken.worthless:
         cancel.probe(tx, probe, now, "its answer is known already")
     for offset, wanted in enumerate(taken.wanted, start=1):
-        planned = _planned(tx, bisection, probes, wanted, len(probes) + offset, now)
-        dispatch(tx, bisection, planned, scope.keys.get(wanted.sha), now)
+        probe = planned(tx, bisection, probes, wanted, len(probes) + offset, now)
+        dispatch(tx, bisection, probe, scope.keys.get(wanted.sha), now)
     changed = _changed(bisection, taken, now)
     # On the way from one state to the next, and while it is paused, nothing is said of builds ahead: those go on.
     speaks = taken.state is None and bisection.paused_at is None
@@ -115,7 +115,7 @@ def _build_ahead(tx: Transaction, bisection: Bisection, shas: Sequence[str], sco
         builds.ask(tx, bisection, sha, key, now, ahead=True)
 
 
-def _planned(
+def planned(
     tx: Transaction, bisection: Bisection, probes: Sequence[Probe], wanted: Wanted, number: int, now: datetime
 ) -> Probe:
     trial = 1 + sum(probe.sha == wanted.sha and probe.state is not ProbeState.CANCELLED for probe in probes)
@@ -123,7 +123,7 @@ def _planned(
     state, target = ProbeState.PLANNED, wanted.target
     probe = Probe(id, bisection.id, number, wanted.sha, trial, wanted.purpose, state, now, target=target)
     probe = replace(probe, queue=turns.queue_of(bisection), turn=turns.turn_of(bisection))
-    probe = replace(probe, asked_at=bisection.created_at)
+    probe = replace(probe, asked_at=bisection.created_at, held=bisection.paused_at is not None)
     tx.add_probe(probe)
     tx.add_event(bisection.id, now, "planned", {"probe": id, "sha": wanted.sha, "purpose": str(wanted.purpose)})
     return probe

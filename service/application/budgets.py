@@ -54,7 +54,7 @@ def _ended(
     if measured is not None:
         shas = measured.numbers.known(scope.range)
     else:
-        shas = known(scope.range, evidence_of(probes), scope.lead.prior, noise_of(bisection))
+        shas = known(scope.range, evidence_of(bisection, probes), scope.lead.prior, noise_of(bisection))
     expected = taken.expected_probes if taken.expected_probes is not None else bisection.expected_probes
     why = wording.why_budget(bisection.budget, so_far, expected)
     named = _named(shas, by_suspicion=measured is None and noise_of(bisection) is not None)

@@ -8,7 +8,6 @@ from service.application import (
     allowed,
     cancel,
     health,
-    looks,
     nodes,
     once,
     pause,
@@ -18,6 +17,7 @@ from service.application import (
     wording,
 )
 from service.application import prepare as preparation
+from service.application.actions import Actions
 from service.application.begun import begun
 from service.application.keys import scope_of
 from service.application.ports import Asked
@@ -25,21 +25,16 @@ from service.application.reads import Reads
 from service.application.submission import Submission
 from service.application.submit import complete
 from service.application.upkeep import Upkeep
-from service.application.verdicts import derive, taken_back
 from service.domain.access import Caller
-from service.domain.bisection import Bisection, Message, Node, Probe, Request
+from service.domain.bisection import Bisection, Message, Node, Request
 from service.domain.budget import Priority
 from service.domain.errors import UserError
 from service.domain.figures import Beat, Figures
 from service.domain.lifecycle import BisectionState
 from service.domain.results import BuildReport, ProbeReport, SurveyReport
-from service.domain.spending import without_rest
-
-#: Ends that stand on verdicts.
-REOPENED = frozenset({BisectionState.FOUND, BisectionState.SUSPECTS, BisectionState.REFUSED})
 
 
-class Flow(Reads, Upkeep):
+class Flow(Actions, Reads, Upkeep):
     # What a door asks for
 
     def draft(self, submission: Submission, caller: Caller) -> Request:
@@ -51,10 +46,22 @@ class Flow(Reads, Upkeep):
     def submit(self, submission: Submission, caller: Caller, key: str | None = None) -> Bisection:
         """`key`: sent again with it, a request begins no second one. What needs the repository is checked later and
         ends as `refused`. Errors: BadRequest, TooLarge, NotAllowed."""
-        request = self.draft(submission, caller)
+        return self._submit(self.draft(submission, caller), caller, key)
+
+    def clone(self, id: str, submission: Submission, caller: Caller, key: str | None = None) -> Bisection:
+        """`submission`: the request of that one with changes in it, checked and allowed as any. Errors: NotFound; as of
+        `submit`."""
+        original, request = self.bisection(id).request, self.draft(submission, caller)
+        if request.reproduction == original.reproduction:
+            # What was done to a pasted script was done to this one.
+            notes = (*original.notes, *(note for note in request.notes if note not in original.notes))
+            request = replace(request, notes=notes)
+        return self._submit(request, caller, key, clone_of=id)
+
+    def _submit(self, request: Request, caller: Caller, key: str | None, clone_of: str | None = None) -> Bisection:
         now = self.ports.clock.now()
         id = self.ports.ids.new() if key is None else once.id_of(caller.name, key)
-        bisection = begun(id, request, caller.name, now)
+        bisection = replace(begun(id, request, caller.name, now), clone_of=clone_of)
         with self.ports.watch.doing("submit", bisection=bisection.id), self._work() as tx:
             if key is not None and (known := once.begun(tx, bisection)) is not None:
                 return known
@@ -90,25 +97,6 @@ class Flow(Reads, Upkeep):
         """A node that was taken out gets probes again. Errors: NotFound."""
         with self._work() as tx:
             return nodes.bring_back(tx, name, self.ports.clock.now())
-
-    def judge_again(self, id: str) -> tuple[Probe, ...]:
-        """Derives all verdicts anew from the outcomes that are kept; the probes whose verdict changed.
-
-        An answer that they do not bear any more is taken back, and the search goes on from what they say.
-        """
-        range_ = looks.measured_range(self.ports.history, self.bisection(id))
-        with self._work() as tx:
-            bisection = tx.bisection(id, lock=True)
-            before = {probe.id: probe.verdict for probe in tx.probes(id)}
-            after = derive(tx, bisection, self.ports.clock.now(), range_)
-            changed = tuple(probe for probe in after if probe.verdict is not before[probe.id])
-            again = bisection.state in REOPENED and (bool(changed) or taken_back(bisection, after))
-            if again:
-                anew = replace(without_rest(bisection, self.ports.clock.now()), answer=None, problem=None)
-                self._to(tx, anew, BisectionState.CHECKING_ENDS)
-        if again or changed:
-            self._advance_all([id])
-        return changed
 
     def checks(self) -> dict[str, health.Check]:
         """Those of each part of the service. One may hang as long as what it asks does."""

@@ -12,7 +12,7 @@ from service.application.forecast import Forecast, cost, worth_building
 from service.application.keys import Scope
 from service.application.measure import Numbers, number, unit_of, value_of
 from service.application.moves import Step, Wanted, live_of, stopped
-from service.domain.bisection import Answer, Bisection, Probe, Problem, Purpose
+from service.domain.bisection import OF_ENDS, Answer, Bisection, Probe, Problem, Purpose
 from service.domain.evidence import Verdict
 from service.domain.lifecycle import BisectionState, ProbeState
 from service.search import Found, Searching, Suspects
@@ -54,7 +54,8 @@ def step(bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecast: 
 def _check_ends(at: _Situation) -> Step:
     ended = _hopeless(at.probes, at.numbers) or _told_apart(at)
     if ended is not None:
-        return replace(ended, worthless=at.live)
+        going = ended.state is BisectionState.SEARCHING
+        return replace(ended, worthless=tuple(p for p in at.live if not (going and p.purpose is Purpose.ASKED)))
     if at.live or (at.numbers.runs and not at.nodes):
         return Step(ahead=_ahead(at, [probe.sha for probe in at.live]))
     sha = benches.fewer(at.bisection, Counter(run.sha for run in at.numbers.runs))
@@ -64,7 +65,7 @@ def _check_ends(at: _Situation) -> Step:
 
 def _hopeless(probes: Sequence[Probe], numbers: Numbers) -> Step | None:
     """An end that cannot be measured."""
-    ends = [probe for probe in probes if probe.purpose is not Purpose.SEARCH and numbers.end(probe.sha)]
+    ends = [probe for probe in probes if probe.purpose in OF_ENDS and numbers.end(probe.sha)]
     faulted = next((probe for probe in ends if probe.state is ProbeState.FAULTED), None)
     if faulted is not None:
         return Step(state=BisectionState.FAILED, problem=wording.end_faulted(faulted))
@@ -116,6 +117,9 @@ def _search(at: _Situation) -> Step:
     if (lost := benches.lost_end(at.numbers, at.probes)) is not None:
         return stopped(BisectionState.FAILED, telling.end_lost(lost, at.numbers), at.probes)
     location = at.numbers.location(at.scope.range)
+    if not isinstance(location.conclusion, Searching) and any(probe.purpose is Purpose.ASKED for probe in at.live):
+        # Somebody asked for one more run, and it may say otherwise.
+        return Step()
     match location.conclusion:
         case Found(sha=sha, confidence=confidence, candidates_left=left):
             answer = Answer((sha,), telling.why_measured(sha, location, at.numbers), min(confidence, wording.SUREST))

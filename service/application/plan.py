@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from service.application import measuring, wording
+from service.application import by_hand, measuring, wording
 from service.application.forecast import Forecast, cost, worth_building
 from service.application.keys import Scope
 from service.application.measuring import Measured
-from service.application.moves import Step, Wanted, stopped
+from service.application.moves import Step, Wanted, live_of, stopped
 from service.domain.bisection import Answer, Bisection, Probe, Problem, Purpose
 from service.domain.errors import BadEnds
 from service.domain.evidence import Verdict
@@ -53,6 +53,7 @@ def step(
         return stopped(BisectionState.FAILED, problem, probes)
     if measured is not None and bisection.state is not BisectionState.CONFIRMING:
         return measuring.step(bisection, probes, scope, forecast, measured)
+    probes = by_hand.with_said(bisection, probes)
     if bisection.state is BisectionState.CHECKING_ENDS:
         return _check_ends(bisection, probes, scope, forecast)
     if bisection.state is BisectionState.SEARCHING:
@@ -70,16 +71,20 @@ def _unfit(probes: Sequence[Probe], left: int | None) -> Problem | None:
     return None
 
 
-def evidence_of(probes: Sequence[Probe]) -> Evidence:
-    """Every verdict that was given, a fault's skip included."""
-    return Evidence(tuple(Observation(p.sha, str(p.verdict), p.trial) for p in probes if p.verdict is not None))  # type: ignore[arg-type]
+def evidence_of(bisection: Bisection, probes: Sequence[Probe]) -> Evidence:
+    """Every verdict that was given, a fault's skip included. What somebody said of a commit is one that is certain."""
+    said = by_hand.standing(bisection)
+    ran = [Observation(p.sha, str(p.verdict), p.trial) for p in probes if p.verdict is not None and p.sha not in said]  # type: ignore[arg-type]
+    words = [Observation(sha, str(one.verdict)) for sha, one in said.items()]  # type: ignore[arg-type]
+    return Evidence((*ran, *words), frozenset(said))
 
 
 def _check_ends(bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecast: Forecast) -> Step:
     """The bad end first: a request whose failure cannot be seen at all is the commonest mistake."""
     ends = [Wanted(bisection.bad_sha or "", Purpose.BAD_END)]
     ends += [Wanted(sha, Purpose.GOOD_END) for sha in bisection.good_shas]
-    live = [probe for probe in probes if probe.state in LIVE_PROBES]
+    # After somebody spoke of an end, the search's own probes may still run.
+    live = [p for p in live_of(probes) if p.purpose is not Purpose.SEARCH and by_hand.is_end(bisection, p.sha)]
     missing = [end for end in ends if _wants_a_trial(bisection, end, probes)]
     missing.sort(key=lambda end: sum((p.sha, p.purpose) == (end.sha, end.purpose) for p in probes))
     if missing:
@@ -112,6 +117,8 @@ def _wants_a_trial(bisection: Bisection, end: Wanted, probes: Sequence[Probe]) -
     trials = [p for p in probes if (p.sha, p.purpose) == (end.sha, end.purpose) and p.state is not ProbeState.CANCELLED]
     if not trials or not bisection.request.flaky:
         return not trials
+    if any(by_hand.is_by_hand(probe) for probe in trials):
+        return False
     settled = any(probe.verdict in (_EXPECTED[end.purpose], Verdict.SKIP) for probe in trials)
     return not settled and len(trials) < END_TRIALS and all(probe.verdict is not None for probe in trials)
 
@@ -119,19 +126,29 @@ def _wants_a_trial(bisection: Bisection, end: Wanted, probes: Sequence[Probe]) -
 def _ends_judged(bisection: Bisection, probes: Sequence[Probe]) -> Step:
     bad = _best(probes, bisection.bad_sha or "", Purpose.BAD_END)
     goods = [_best(probes, sha, Purpose.GOOD_END) for sha in bisection.good_shas]
-    faulted = [probe for probe in (bad, *goods) if probe.state is ProbeState.FAULTED]
+    faulted = [probe for probe in (bad, *goods) if _gave_up(probe)]
     if faulted:
-        return Step(state=BisectionState.FAILED, problem=wording.end_faulted(faulted[0]))
+        return stopped(BisectionState.FAILED, wording.end_faulted(faulted[0]), probes)
     problem = _wrong_ends(bad, goods)
     if problem is not None:
-        return Step(state=BisectionState.REFUSED, problem=problem)
+        return stopped(BisectionState.REFUSED, problem, probes)
     return Step(state=BisectionState.SEARCHING)
 
 
+def _gave_up(probe: Probe) -> bool:
+    return probe.state is ProbeState.FAULTED and not by_hand.is_by_hand(probe)
+
+
 def _best(probes: Sequence[Probe], sha: str, purpose: Purpose) -> Probe:
-    """The trial of an end that showed it as it is said to be, else its last one."""
-    trials = [p for p in probes if (p.sha, p.purpose) == (sha, purpose) and p.state is not ProbeState.CANCELLED]
-    return next((probe for probe in trials if probe.verdict is _EXPECTED[purpose]), trials[-1])
+    """The trial of an end that showed it as it is said to be, else its last one that did not meet faults alone."""
+    trials = [p for p in probes if _is_trial(p, sha, purpose) and p.state is not ProbeState.CANCELLED]
+    trials.sort(key=lambda probe: not _gave_up(probe))
+    best = next((probe for probe in trials if probe.verdict is _EXPECTED[purpose]), trials[-1])
+    return replace(best, purpose=purpose)
+
+
+def _is_trial(probe: Probe, sha: str, purpose: Purpose) -> bool:
+    return probe.sha == sha and probe.purpose in (purpose, Purpose.ASKED)
 
 
 def _wrong_ends(bad: Probe, goods: Sequence[Probe]) -> Problem | None:
@@ -150,12 +167,18 @@ def _wrong_ends(bad: Probe, goods: Sequence[Probe]) -> Problem | None:
 
 def _search(bisection: Bisection, probes: Sequence[Probe], scope: Scope, forecast: Forecast) -> Step:
     range_ = scope.range
-    evidence = evidence_of(probes)
+    evidence = evidence_of(bisection, probes)
     live = [probe for probe in probes if probe.state in LIVE_PROBES]
-    match conclusion(range_, evidence, scope.lead.prior, noise_of(bisection)):
+    found = conclusion(range_, evidence, scope.lead.prior, noise_of(bisection))
+    if isinstance(found, Found | Contradiction) and any(probe.purpose is Purpose.ASKED for probe in live):
+        # Somebody asked for one more run, and it may say otherwise.
+        return Step(candidates_left=found.candidates_left, expected_probes=found.expected_probes)
+    match found:
         case Found(sha=sha, candidates_left=left, confidence=confidence):
             sure = confidence if bisection.request.flaky else None
-            answer = Answer((sha,), wording.why_found(sha, probes, sure), sure)
+            said = by_hand.standing(bisection).get(sha)
+            why = wording.why_found(sha, probes, sure, by_hand.reason(said) if said is not None else "")
+            answer = Answer((sha,), why, sure)
             return Step(BisectionState.CONFIRMING, (), tuple(live), answer, None, left, 0.0)
         case Contradiction(evidence=pair, why=why, candidates_left=left):
             answer = Answer(tuple(seen.sha for seen in pair), wording.why_contradiction(why))
@@ -174,7 +197,7 @@ def noise_of(bisection: Bisection) -> Noise | None:
 
 def _suspects(shas: tuple[str, ...], why: str, probes: Sequence[Probe]) -> Step:
     """What cannot be told apart; when the nodes alone are to blame for that, it is our failure instead."""
-    faulted = [probe for probe in probes if probe.state is ProbeState.FAULTED and probe.sha in shas]
+    faulted = [probe for probe in probes if _gave_up(probe) and probe.sha in shas]
     if faulted and all(probe.verdict is not Verdict.SKIP or probe in faulted for probe in probes):
         return Step(BisectionState.FAILED, problem=wording.search_faulted(faulted, len(shas)))
     answer = Answer(shas, wording.why_suspects(why, probes))
@@ -185,7 +208,8 @@ def _go_on(bisection: Bisection, probes: Sequence[Probe], scope: Scope, evidence
     live = [probe for probe in probes if probe.state in LIVE_PROBES]
     noise, width, prior = noise_of(bisection), bisection.request.width, scope.lead.prior
     flying = tuple(probe.sha for probe in live)
-    worthless = set(redundant(scope.range, evidence, flying, prior, noise))
+    asked = {probe.sha for probe in live if probe.purpose is Purpose.ASKED}
+    worthless = set(redundant(scope.range, evidence, flying, prior, noise)) - asked
     kept = tuple(probe.sha for probe in live if probe.sha not in worthless)
     costs = _costs(bisection, scope, evidence, forecast)
     new = next_probes(scope.range, evidence, prior, kept, width, costs, noise)

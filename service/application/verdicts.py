@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from service.application import wording
+from service.application import by_hand, wording
 from service.application.cases import Case, Gives, Ruling, Wanted, failed
 from service.application.clues import clues_of
 from service.application.judge import REPLACED, rule
@@ -16,7 +16,7 @@ from service.application.meanings import MEANINGS
 from service.application.measure import Numbers, Verdicts, decisive, numbers
 from service.application.ports import Transaction
 from service.domain.amounts import amount
-from service.domain.bisection import Bisection, FailureIn, Probe, Problem, Purpose
+from service.domain.bisection import OF_ENDS, Bisection, FailureIn, Probe, Problem, Purpose
 from service.domain.evidence import Judgement, Outcome, Verdict
 from service.domain.lifecycle import ProbeState
 from service.search.graph import Range
@@ -47,7 +47,9 @@ def wanted_of(bisection: Bisection, probes: Sequence[Probe]) -> Wanted | None:
     """The failure looked for, as the bad end's first bad run shows it."""
     request = bisection.request
     for probe in probes:
-        if probe.purpose is not Purpose.BAD_END or probe.outcome is None or probe.state is not ProbeState.JUDGED:
+        of_bad_end = probe.purpose is Purpose.BAD_END
+        of_bad_end |= probe.purpose is Purpose.ASKED and probe.sha == bisection.bad_sha
+        if not of_bad_end or probe.outcome is None or probe.state is not ProbeState.JUDGED:
             continue
         if _plain(bisection, probe, probe.outcome).verdict is Verdict.BAD:
             return _shown(probe.id, probe.outcome) if request.metric is None else Wanted(None, "", probe.id)
@@ -100,8 +102,8 @@ def ruling_of(
 
 
 def judged(bisection: Bisection, probes: Sequence[Probe], range_: Range | None = None) -> tuple[Judged, ...]:
-    """Of the probes whose outcome is known. `range_`: of a search, by which a number's runs are told; without it what
-    was said of commits by their numbers stays."""
+    """Of the probes whose outcome is known, and of commits that somebody spoke of. `range_`: of a search, by which a
+    number's runs are told; without it what was said of commits by their numbers stays."""
     found = _ruled(bisection, probes)
     measured = _numbers(bisection, probes, found)
     if measured is None:
@@ -124,6 +126,7 @@ def _numbers(bisection: Bisection, probes: Sequence[Probe], found: Sequence[Judg
     lost = {one.probe.sha for one in found if not one.counts and _failed(one, failures, runs).verdict is Verdict.SKIP}
     lost |= {one.probe.sha for one in found if one.counts and one.probe.id not in counted}
     lost |= {probe.sha for probe in probes if probe.state is ProbeState.FAULTED}
+    lost |= {sha for sha, said in by_hand.standing(bisection).items() if said.verdict is Verdict.SKIP}
     return replace(runs, skipped=frozenset(sha for sha in lost if not runs.end(sha)))
 
 
@@ -133,12 +136,20 @@ def _failures(found: Sequence[Judged]) -> Counter[str]:
 
 def _ruled(bisection: Bisection, probes: Sequence[Probe]) -> tuple[Judged, ...]:
     wanted = wanted_of(bisection, probes)
-    known = [(probe, outcome) for probe in probes if (outcome := _outcome(probe)) is not None]
-    harmless = _harmless(probes)
-    return tuple(
-        _judged(bisection, probe, Case(outcome, bisection.request, wanted, harmless=harmless))
-        for probe, outcome in known
-    )
+    said, harmless = by_hand.standing(bisection), _harmless(probes)
+    found = []
+    for probe in probes:
+        if probe.sha in said and probe.state in by_hand.OVER:
+            word = said[probe.sha]
+            found.append(Judged(probe, word.verdict, by_hand.reason(word)))
+            continue
+        outcome, facts = _outcome(probe), by_hand.by_facts(bisection, probe)
+        if outcome is not None:
+            case = Case(outcome, bisection.request, wanted, harmless=harmless)
+            found.append(replace(_judged(bisection, facts, case), probe=probe))
+        elif facts != probe:
+            found.append(Judged(probe, facts.verdict, facts.reason))
+    return tuple(found)
 
 
 def _outcome(probe: Probe) -> Outcome | None:
@@ -203,14 +214,14 @@ def _changed(one: Judged) -> Probe:
 def refusal(bisection: Bisection, probes: Sequence[Probe]) -> Problem | None:
     """Why this request cannot be judged at all, by the first end that shows it: what a commit between them alone shows
     is no reason to end the whole. `probes`: with the verdicts that were derived last."""
-    skipped = any(probe.purpose is not Purpose.SEARCH and probe.verdict is Verdict.SKIP for probe in probes)
+    skipped = any(probe.purpose in OF_ENDS and probe.verdict is Verdict.SKIP for probe in probes)
     if bisection.request.failure_in is FailureIn.BUILD or not skipped:
         return None
     found = judged(bisection, probes)
     # Where a run has passed, a model is there.
     passed = any(one.counts for one in found)
     for one in found:
-        if one.probe.purpose is Purpose.SEARCH or one.ruling is None or one.ruling.gives is not Gives.REFUSED:
+        if one.probe.purpose not in OF_ENDS or one.ruling is None or one.ruling.gives is not Gives.REFUSED:
             continue
         if one.ruling.kind == REPLACED or not passed:
             return wording.refused(one.probe, one.ruling.kind, one.ruling.reason, one.ruling.advice)

@@ -159,7 +159,7 @@ def internal_error(error: BaseException) -> Problem:
 
 
 _LOOKED_FIRST = "looked first where "
-_BUDGET = "the budget of"
+BUDGET = "the budget of"
 
 
 def looked_first(points: Sequence[str]) -> str:
@@ -193,7 +193,7 @@ def why_budget(budget: Budget, spent: Spent, expected: float | None) -> str:
 def go_on(bisection: Bisection, probes: Sequence[Probe], commits: Mapping[str, Commit]) -> tuple[str, ...]:
     """The command with which one whose budget is spent finds the rest."""
     answer, request = bisection.answer, bisection.request
-    if answer is None or bisection.state is not BisectionState.SUSPECTS or not answer.why.startswith(_BUDGET):
+    if answer is None or bisection.state is not BisectionState.SUSPECTS or not answer.why.startswith(BUDGET):
         return ()
     # What flaky runs and numbers say together would be lost with the commits that they are of.
     narrowed = () if request.flaky or request.metric is not None else _narrowed(answer, probes, commits)
@@ -224,7 +224,7 @@ def _of_budget(budget: Budget, spent: Spent) -> str:
         parts.append(f"{spoken(budget.gpu_s)} of GPUs")
     if budget.probes is not None and (spent.probes >= budget.probes or not parts):
         parts.append(f"{budget.probes} {'probe' if budget.probes == 1 else 'probes'}")
-    return f"{_BUDGET} {' and '.join(parts)} is spent ({what_was_spent(spent)})"
+    return f"{BUDGET} {' and '.join(parts)} is spent ({what_was_spent(spent)})"
 
 
 def what_was_spent(spent: Spent) -> str:
@@ -232,8 +232,10 @@ def what_was_spent(spent: Spent) -> str:
     return f"{spent.probes} {'probe' if spent.probes == 1 else 'probes'} in {spoken(spent.wall_s)}{gpus}"
 
 
-def why_found(sha: str, probes: Sequence[Probe], confidence: float | None = None) -> str:
-    """`confidence`: given for a flaky failure, whose answer stands on all runs together."""
+def why_found(sha: str, probes: Sequence[Probe], confidence: float | None = None, said: str = "") -> str:
+    """`confidence`: given for a flaky failure, whose answer stands on all runs together. `said`: what a person says."""
+    if said:
+        return f"bad at {short(sha)} {said}; and good at all of its parents"
     verdicts = [probe.verdict for probe in probes if probe.sha == sha and probe.verdict is not None]
     bad = sum(verdict is Verdict.BAD for verdict in verdicts)
     if confidence is None:

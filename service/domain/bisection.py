@@ -41,6 +41,11 @@ class Purpose(StrEnum):
     GOOD_END = "good end"
     BAD_END = "bad end"
     SEARCH = "search"
+    ASKED = "asked for"
+
+
+#: Of the probes that a bisection plans to see its ends.
+OF_ENDS = (Purpose.GOOD_END, Purpose.BAD_END)
 
 
 @dataclass(frozen=True)

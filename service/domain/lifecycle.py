@@ -53,14 +53,16 @@ MOVES: Mapping[type[StrEnum], Mapping[StrEnum, frozenset[StrEnum]]] = {
         _B.QUEUED: frozenset({_B.PREPARING} | _ENDS),
         _B.PREPARING: frozenset({_B.CHECKING_ENDS} | _ENDS),
         _B.CHECKING_ENDS: frozenset({_B.SEARCHING} | _ENDS),
-        _B.SEARCHING: frozenset({_B.CONFIRMING, _B.SUSPECTS} | _ENDS),
-        _B.CONFIRMING: frozenset({_B.FOUND, _B.SUSPECTS, _B.SEARCHING} | _ENDS),
-        # An end of its own kind is taken back when the verdicts that it stands on have changed.
+        # When somebody speaks of an end, the ends are looked at anew.
+        _B.SEARCHING: frozenset({_B.CONFIRMING, _B.SUSPECTS, _B.CHECKING_ENDS} | _ENDS),
+        _B.CONFIRMING: frozenset({_B.FOUND, _B.SUSPECTS, _B.SEARCHING, _B.CHECKING_ENDS} | _ENDS),
+        # An end of its own kind is taken back when the verdicts that it stands on have changed, one of faults when
+        # somebody wants it tried again, and one whose budget was spent when that has grown.
         _B.FOUND: frozenset({_B.CHECKING_ENDS}),
         _B.SUSPECTS: frozenset({_B.CHECKING_ENDS}),
         _B.REFUSED: frozenset({_B.CHECKING_ENDS}),
-        _B.FAILED: frozenset(),
-        _B.CANCELLED: frozenset(),
+        _B.FAILED: frozenset({_B.CHECKING_ENDS}),
+        _B.CANCELLED: frozenset({_B.CHECKING_ENDS, _B.QUEUED}),
     },
     ProbeState: {
         _P.PLANNED: frozenset({_P.BUILDING, _P.QUEUED, _P.JUDGED, _P.FAULTED, _P.CANCELLED}),

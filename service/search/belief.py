@@ -40,6 +40,8 @@ def believe(range_: Range, evidence: Evidence, prior: Prior | None = None, noise
         return Belief(_kept(start, candidates(range_, evidence)), zeros, zeros + 1.0)
     counts, same = _counts(range_, evidence).distinct()
     base = noise.log_likelihood(counts)
+    if evidence.certain:
+        start = start * candidates(range_, evidence.at_their_word)
     with np.errstate(invalid="ignore"):
         bad_if_good = np.exp(noise.log_likelihood(counts.plus(bad_below=1)) - base)
         bad_if_bad = np.exp(noise.log_likelihood(counts.plus(bad_above=1)) - base)
@@ -77,7 +79,7 @@ def _counts(range_: Range, evidence: Evidence) -> Counts:
     """Commits outside the range, the good ends, would be good whichever candidate it was."""
     tested, goods, bads = [], [], []
     for sha, tally in evidence.tallies.items():
-        if tally.judged:
+        if tally.judged and sha not in evidence.certain:
             tested.append(range_.find(sha))
             goods.append(tally.good)
             bads.append(tally.bad)

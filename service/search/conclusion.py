@@ -74,7 +74,7 @@ def conclusion(
 ) -> Conclusion:
     belief = believe(range_, evidence, prior, noise)
     if noise is None or not belief.possible:
-        clash = conflict(range_, evidence)
+        clash = conflict(range_, evidence.at_their_word if noise is not None and evidence.certain else evidence)
         if clash is not None:
             return Contradiction(clash.observations, clash.why)
     if noise is None:

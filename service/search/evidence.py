@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -34,9 +34,13 @@ class Tally:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Observations about commits of the range and about its ends. A commit outside the range counts as a good end."""
+    """Observations about commits of the range and about its ends. A commit outside the range counts as a good end.
+
+    `certain`: commits whose verdict is taken at its word where others may err; nobody asks for them again.
+    """
 
     observations: tuple[Observation, ...] = ()
+    certain: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, observations: Iterable[Observation | tuple[str, Verdict]]) -> Evidence:
@@ -50,7 +54,13 @@ class Evidence:
         return cls(tuple(made))
 
     def plus(self, sha: str, verdict: Verdict) -> Evidence:
-        return Evidence.of([*self.observations, Observation(sha, verdict, self.trials(sha) + 1)])
+        more = Evidence.of([*self.observations, Observation(sha, verdict, self.trials(sha) + 1)])
+        return replace(more, certain=self.certain)
+
+    @cached_property
+    def at_their_word(self) -> Evidence:
+        """Only what is certain."""
+        return Evidence(tuple(seen for seen in self.observations if seen.sha in self.certain))
 
     def __iter__(self) -> Iterator[Observation]:
         return iter(self.observations)

@@ -94,7 +94,7 @@ def position(
         for shas in (in_flight, evidence.tallies)
     )
     seen = view(range_, belief, flying, tested, worth)
-    worth = np.append(worth[seen.spots.indexes[:-1]], _worth_of_good_end(range_, cost, belief.exact))
+    worth = np.append(worth[seen.spots.indexes[:-1]], _worth_of_good_end(range_, evidence, cost, belief.exact))
     return Position(range_, seen.belief, seen.spots, seen.sizes, worth)
 
 
@@ -105,11 +105,12 @@ def _worth(range_: Range, evidence: Evidence, cost: Cost | None, exact: bool) ->
         worth /= np.array([_price(cost, sha) for sha in range_.shas])
     if exact:
         worth[-1] = 0.0
+    worth[[index for sha in evidence.certain if (index := range_.find(sha)) is not None]] = 0.0
     return worth
 
 
-def _worth_of_good_end(range_: Range, cost: Cost | None, exact: bool) -> float:
-    if exact or not range_.goods:
+def _worth_of_good_end(range_: Range, evidence: Evidence, cost: Cost | None, exact: bool) -> float:
+    if exact or not range_.goods or range_.goods[0] in evidence.certain:
         return 0.0
     return 1.0 / _price(cost or {}, range_.goods[0])
 

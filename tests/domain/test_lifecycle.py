@@ -21,7 +21,8 @@ ALLOWED = {
         queued>preparing preparing>checking_ends checking_ends>searching searching>confirming searching>suspects
         confirming>found confirming>suspects confirming>searching
         queued>refused preparing>refused checking_ends>refused searching>refused confirming>refused
-        found>checking_ends suspects>checking_ends refused>checking_ends
+        found>checking_ends suspects>checking_ends refused>checking_ends failed>checking_ends cancelled>checking_ends
+        searching>checking_ends confirming>checking_ends cancelled>queued
         queued>failed preparing>failed checking_ends>failed searching>failed confirming>failed
         queued>cancelled preparing>cancelled checking_ends>cancelled searching>cancelled confirming>cancelled
     """,

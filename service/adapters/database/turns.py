@@ -177,8 +177,8 @@ class Turns:
         return tuple(row.id for row in self._connection.execute(query))
 
     def limited(self, now: datetime) -> tuple[Limited, ...]:
-        budget = type_coerce(BISECTIONS.c.request, JSON)
-        wall, gpu = (budget[("budget", name)].as_float() for name in ("wall_s", "gpu_s"))
+        budget = type_coerce(BISECTIONS.c.budget, JSON)
+        wall, gpu = (budget[name].as_float() for name in ("wall_s", "gpu_s"))
         times = (BISECTIONS.c.created_at, BISECTIONS.c.paused_at, BISECTIONS.c.paused_s)
         query = select(BISECTIONS.c.id, wall.label("wall_s"), gpu.label("gpu_s"), *times)
         query = query.where(BISECTIONS.c.state.in_(sorted(LIVE_BISECTIONS)), wall.is_not(None) | gpu.is_not(None))
