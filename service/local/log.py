@@ -73,10 +73,11 @@ class RunFolder:
     def write_run(self, told: Mapping[str, Any]) -> None:
         _replace(self.path / "run.json", json.dumps(told, indent=2) + "\n")
 
-    def put_away(self) -> None:
-        """What only a run that is under way needs."""
-        for folder in (self.trees, self.files):
-            remove(folder)
+
+def put_away(run: Path) -> None:
+    """What only a run that is under way needs."""
+    for name in ("trees", "files"):
+        remove(run / name)
 
 
 @contextlib.contextmanager
@@ -138,7 +139,7 @@ def _prune(others: Sequence[Path]) -> None:
     for path in idle:
         if (path / "trees").exists():
             containers.remove_all_of(path.name)
-            remove(path / "trees")
+        put_away(path)
     for path in idle[: max(len(idle) - KEPT, 0)]:
         remove(path)
 

@@ -31,11 +31,14 @@ def _lines(
     first_parent: bool,
     found: str | None,
 ) -> Iterator[str]:
-    named = "" if terms.new == "bad" else f" --term-old={terms.old} --term-new={terms.new}"
-    yield f"git bisect start{' --first-parent' if first_parent else ''}{named}"
+    # git takes good for the older one in any case, so that a fix needs words of its own.
+    old, new = (terms.old, terms.new) if terms.new == "bad" else ("broken", "fixed")
+    named = "" if terms.new == "bad" else f" '--term-old={old}' '--term-new={new}'"
+    line = " '--first-parent'" if first_parent else ""
+    yield f"git bisect start{line}{named}"
     lowest = range_.shas[-1]
     for sha, verdict in _verdicts(judged, terms):
-        word = {Verdict.GOOD: terms.old, Verdict.BAD: terms.new, Verdict.SKIP: "skip"}[verdict]
+        word = {Verdict.GOOD: old, Verdict.BAD: new, Verdict.SKIP: "skip"}[verdict]
         title = f"[{sha}] {titles[sha].subject if sha in titles else ''}".rstrip()
         index = range_.find(sha)
         if verdict is Verdict.BAD and index is not None and not range_.ancestors(range_.find(lowest) or 0)[index]:

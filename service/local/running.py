@@ -14,7 +14,7 @@ from service.domain.errors import BadRequest
 from service.local import containers, laid, probing
 from service.local.asked import Asked, Clean, Container, Rules, Terms
 from service.local.history import Checkout
-from service.local.log import RunFolder, opened
+from service.local.log import RunFolder, opened, put_away
 from service.local.loop import End, Loop, Teller
 from service.local.step import Task
 from service.local.worktrees import Source, remove
@@ -126,7 +126,7 @@ def begun(run: Run, home: Path) -> Iterator[RunFolder]:
             laid.keep(run.checkout.top, [name for name, _ in run.asked.laid], folder.files)
             yield folder
         finally:
-            folder.put_away()
+            put_away(folder.path)
 
 
 def carry_out(run: Run, folder: RunFolder, teller: Teller) -> End:

@@ -45,9 +45,7 @@ def _wrong_new(one: Judged, terms: Terms) -> WrongEnds:
 
 
 def _wrong_base(one: Judged, terms: Terms) -> WrongEnds:
-    why = (
-        f"the merge base {_name(one)} is {terms.new}: the change is on the branch of the {terms.old} end"
-    )
+    why = f"the merge base {_name(one)} is {terms.new}: the change is on the branch of the {terms.old} end"
     return WrongEnds(why, "name two ends of one branch, one an ancestor of the other", (one,))
 
 
