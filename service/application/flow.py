@@ -19,6 +19,7 @@ from service.application import (
 from service.application import prepare as preparation
 from service.application.actions import Actions
 from service.application.begun import begun
+from service.application.clone import as_cloned
 from service.application.keys import scope_of
 from service.application.ports import Asked
 from service.application.reads import Reads
@@ -51,11 +52,7 @@ class Flow(Actions, Reads, Upkeep):
     def clone(self, id: str, submission: Submission, caller: Caller, key: str | None = None) -> Bisection:
         """`submission`: the request of that one with changes in it, checked and allowed as any. Errors: NotFound; as of
         `submit`."""
-        original, request = self.bisection(id).request, self.draft(submission, caller)
-        if request.reproduction == original.reproduction:
-            # What was done to a pasted script was done to this one.
-            notes = (*original.notes, *(note for note in request.notes if note not in original.notes))
-            request = replace(request, notes=notes)
+        request = as_cloned(self.draft(submission, caller), self.bisection(id).request)
         return self._submit(request, caller, key, clone_of=id)
 
     def _submit(self, request: Request, caller: Caller, key: str | None, clone_of: str | None = None) -> Bisection:

@@ -126,10 +126,20 @@ def _width(submission: Submission, policy: Policy) -> int:
 
 
 def _budget(form: BudgetForm, recipe: Recipe) -> Budget:
+    field, hours = "budget.gpu_hours", form.gpu_hours
+    if hours is not None and not recipe.resources.gpus:
+        budget_of(form)
+        what = f"{field} is given, but no GPUs are asked for"
+        raise BadRequest(what, value=str(hours), field=field, advice="add resources: {gpus: 1}, or remove it")
+    return budget_of(form)
+
+
+def budget_of(form: BudgetForm) -> Budget:
+    """Errors: BadRequest."""
     return Budget(
         probes=_most_probes(form.probes) if form.probes is not None else None,
         wall_s=checks.duration(form.wall, "budget.wall") if form.wall is not None else None,
-        gpu_s=3600.0 * _gpu_hours(form.gpu_hours, recipe) if form.gpu_hours is not None else None,
+        gpu_s=3600.0 * _gpu_hours(form.gpu_hours) if form.gpu_hours is not None else None,
     )
 
 
@@ -145,7 +155,7 @@ def _most_probes(written: str | float) -> int:
     return int(found)
 
 
-def _gpu_hours(written: str | float, recipe: Recipe) -> float:
+def _gpu_hours(written: str | float) -> float:
     field, found = "budget.gpu_hours", _number(written)
     if found is None or not 0 < found <= MOST_GPU_HOURS:
         raise BadRequest(
@@ -154,9 +164,6 @@ def _gpu_hours(written: str | float, recipe: Recipe) -> float:
             field=field,
             advice="write hours of one card, more than 0, like 20 or 0.5, or leave it out",
         )
-    if not recipe.resources.gpus:
-        what = f"{field} is given, but no GPUs are asked for"
-        raise BadRequest(what, value=str(written), field=field, advice="add resources: {gpus: 1}, or remove it")
     return found
 
 

@@ -9,7 +9,19 @@ import pytest
 from service.application.flow import Flow
 from tests.fakes.flow import FakeFlow
 
-WRITING = ("submit", "cancel", "pause", "resume", "prioritize", "bring_back", "judge_again")
+WRITING = (
+    "submit",
+    "cancel",
+    "pause",
+    "resume",
+    "prioritize",
+    "bring_back",
+    "judge_again",
+    "override",
+    "reprobe",
+    "extend",
+    "clone",
+)
 READING = (
     "draft",
     "bisection",

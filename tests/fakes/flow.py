@@ -11,10 +11,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from service.adapters import readers, servers
-from service.application import allowed, health, queries
+from service.application import allowed, commits, health, queries, reopen
 from service.application import follow as following
 from service.application import report as reports
 from service.application.begun import begun
+from service.application.clone import as_cloned
 from service.application.curve import Curve
 from service.application.lists import Page, Place, Sought
 from service.application.ports import Policy
@@ -24,14 +25,15 @@ from service.application.submission import Submission
 from service.application.submit import complete
 from service.domain.access import Caller
 from service.domain.bisection import Answer, Bisection, Build, Commit, Event, Node, Probe, Problem, Purpose, Request
-from service.domain.budget import Priority
+from service.domain.budget import Budget, Priority
 from service.domain.errors import NotFound, NotNow
-from service.domain.evidence import Fault, Log, Outcome, Phase, Verdict
+from service.domain.evidence import Fault, Log, Outcome, Override, Phase, Verdict
 from service.domain.figures import Figures
 from service.domain.lifecycle import LIVE_BISECTIONS, LIVE_PROBES, BisectionState, BuildState, ProbeState
 from service.domain.policy import CallerPolicy
 from service.domain.recipe import Recipe, SandboxKind
 from service.domain.spending import spent
+from service.search.graph import Range
 from tests.fakes.live import LiveWorkers
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -245,6 +247,33 @@ class FakeFlow:
                 self.machines = (*self.machines[:place], back, *self.machines[place + 1 :])
                 return back
         raise NotFound(f"there is no node {name!r}", value=name, advice="firstbad nodes lists them")
+
+    def clone(self, id: str, submission: Submission, caller: Caller, key: str | None = None) -> Bisection:
+        request = as_cloned(self.draft(submission, caller), self.bisection(id).request)
+        made = self.submit(submission, caller, key)
+        self.kept[made.id] = replace(self.kept[made.id], request=request, clone_of=id)
+        return self.kept[made.id]
+
+    def override(self, id: str, commit: str, verdict: Verdict | None, why: str, caller: Caller) -> Bisection:
+        sha = self._commit(id, commit)
+        said = Override(sha, verdict, caller.name, commits.reason(why), datetime.now(UTC))
+        return self.change(id, "override", overrides=(*self.kept[id].overrides, said))
+
+    def reprobe(self, id: str, commit: str, why: str, caller: Caller, key: str | None = None) -> Probe:
+        commits.reason(why)
+        index = next(index for index in range(len(self.history)) if sha(index) == self._commit(id, commit))
+        return self.plan(id, index, Purpose.ASKED, state=ProbeState.QUEUED, started_at=None, node=None)
+
+    def _commit(self, id: str, written: str) -> str:
+        found = self.bisection(id)
+        commits.check_looked_up(found)
+        reopen.check_may_go_on(found)
+        order = tuple(self.history)
+        return commits.named(found, Range.of(order[1:]), written)
+
+    def extend(self, id: str, budget: Budget, caller: Caller) -> Bisection:
+        allowed.may_spend(budget, self.bisection(id).request, caller, self.policies)
+        return self.change(id, "budget changed", budget=budget)
 
     def judge_again(self, id: str) -> tuple[Probe, ...]:
         self.bisection(id)

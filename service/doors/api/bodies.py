@@ -148,7 +148,6 @@ class SubmissionBody(Strict):
         "what makes environments or installs the package under test.",
     )
 
-
     @model_validator(mode="before")
     @classmethod
     def take_a_range_for_both_ends(cls, data: Any) -> Any:
@@ -160,20 +159,7 @@ class SubmissionBody(Strict):
         return data
 
 
-class ChangeBody(Strict):
-    """What can be changed of a bisection while it lives."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"priority": "high"}]})
-
-    priority: Priority = Field(description="All that is high goes before what is normal, and that before what is low.")
-
-
-def change(document: dict[str, Any]) -> Priority:
-    """Errors: RequestValidationError, whose `loc` begins with "body"."""
-    return _validated(ChangeBody, document).priority
-
-
-def _validated(kind: type[B], document: dict[str, Any]) -> B:
+def validated(kind: type[B], document: dict[str, Any]) -> B:
     try:
         return kind.model_validate(document)
     except ValidationError as error:
@@ -185,7 +171,7 @@ def _validated(kind: type[B], document: dict[str, Any]) -> B:
 
 def submission(document: dict[str, Any]) -> Submission:
     """Errors: RequestValidationError, whose `loc` begins with "body"."""
-    body = _validated(SubmissionBody, document)
+    body = validated(SubmissionBody, document)
     return Submission(
         good=tuple(body.good),
         bad=body.bad,
@@ -221,7 +207,7 @@ def submission(document: dict[str, Any]) -> Submission:
         secrets=tuple(body.secrets),
         model_cache=body.model_cache,
         priority=body.priority,
-        budget=_budget(body.budget),
+        budget=budget_form(body.budget),
         pasted=body.pasted,
     )
 
@@ -291,5 +277,5 @@ def _resources(body: ResourcesBody | None) -> ResourcesForm:
     return ResourcesForm(*limits, tuple(body.labels), tuple(body.models))
 
 
-def _budget(body: BudgetBody | None) -> BudgetForm:
+def budget_form(body: BudgetBody | None) -> BudgetForm:
     return BudgetForm(body.probes, body.wall, body.gpu_hours) if body is not None else BudgetForm()

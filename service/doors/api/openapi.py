@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import yaml
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
-from service.doors.api.bodies import ChangeBody, SubmissionBody
+from service.doors.api.action_bodies import ChangeBody, OverrideBody, ReprobeBody
+from service.doors.api.bodies import SubmissionBody
 from service.doors.api.document import JSON_TYPES, YAML_TYPES
 from service.doors.api.views import Problem
 
@@ -23,6 +25,7 @@ serve:
   ready: {http: /health, within: 2m}
 failure: supports graph capture of uniform decode batches only
 """
+_BODIES: tuple[type[BaseModel], ...] = (SubmissionBody, ChangeBody, OverrideBody, ReprobeBody)
 _CHANGES = {JSON_TYPES[0]: {"priority": "high"}, JSON_TYPES[1]: {"priority": "high"}, YAML_TYPES[0]: "priority: high\n"}
 
 
@@ -41,6 +44,23 @@ def change_body() -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
+def body_of(model: type[BaseModel]) -> dict[str, Any]:
+    """For a route that reads its body itself, in both languages; the example is the model's first."""
+    schema = {"$ref": REFS.format(model=model.__name__)}
+    example = model.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index]
+    written = yaml.safe_dump(example, sort_keys=False)
+    content = {JSON_TYPES[0]: example, YAML_TYPES[0]: written}
+    made = {kind: {"schema": schema, "example": shown} for kind, shown in content.items()}
+    return {"requestBody": {"required": True, "content": made}}
+
+
+def partial_body() -> dict[str, Any]:
+    """For the route that takes changes of a request: any of its keys."""
+    schema = {"type": "object", "description": "Keys of a request; null takes one out."}
+    content = {kind: {"schema": schema, "example": {"bad": "v1.5.1"}} for kind in JSON_TYPES}
+    return {"requestBody": {"content": {**content, YAML_TYPES[0]: {"schema": schema, "example": "bad: v1.5.1\n"}}}}
+
+
 def describe(app: FastAPI) -> None:
     """Makes `app.openapi()` complete."""
 
@@ -55,8 +75,9 @@ def describe(app: FastAPI) -> None:
 def _document(app: FastAPI) -> dict[str, Any]:
     document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
-    for model, mode in ((SubmissionBody, "validation"), (ChangeBody, "validation"), (Problem, "serialization")):
-        schemas.update(_schemas(model, mode))
+    for body in _BODIES:
+        schemas.update(_schemas(body, "validation"))
+    schemas.update(_schemas(Problem, "serialization"))
     return document
 
 

@@ -37,6 +37,8 @@ def report(made: Report) -> views.ReportView:
         probes_waiting=made.waiting,
         probes_sent=made.sent,
         spent=views.SpentView.model_validate(made.spent),
+        budget=views.BudgetView.model_validate(found.budget),
+        overrides=tuple(views.OverrideView.model_validate(said) for said in found.overrides),
         request=request(found.request),
     )
 
@@ -122,6 +124,7 @@ def _bisection_fields(found: Bisection) -> dict[str, object]:
         "first_bad": found.answer.shas if found.answer else (),
         "notes": found.notes,
         "priority": found.priority,
+        "clone_of": found.clone_of,
         "paused_at": found.paused_at,
         "problem": _trouble(found.problem) if found.problem else None,
         "links": views.BisectionLinks(

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 
 from service.domain.access import Caller, Scope
 from service.doors.api import render, views
-from service.doors.api.bodies import change
+from service.doors.api.action_bodies import change
 from service.doors.api.document import parse
 from service.doors.api.openapi import change_body
 from service.doors.api.problems import responses
@@ -21,15 +21,23 @@ router = APIRouter()
 @router.patch(
     "/bisections/{id}",
     operation_id="changeBisection",
-    summary="Give a bisection another priority",
-    description="All that is high goes before what is normal, and that before what is low; what runs goes on.",
+    summary="Give a bisection another priority, or another budget",
+    description="Of priorities, all that is high goes before what is normal, and that before what is low; what runs "
+    "goes on. Of a budget, each limit that is given takes the place of the one that was, and null takes it off; a "
+    "bisection that ended since its budget was spent goes on.",
     response_model=views.BisectionView,
     responses=responses(403, 404, 409, 413, 415, 422),
     openapi_extra=change_body(),
 )
 def change_bisection(id: BisectionId, request: Request, flow: FlowOf, sent: Sent) -> Any:
     body, media_type = sent
-    return render.bisection(flow.prioritize(id, change(parse(body, media_type)), Caller(who(request), Scope.ADMIN)))
+    wanted, caller = change(parse(body, media_type)), Caller(who(request), Scope.ADMIN)
+    found = flow.bisection(id)
+    if wanted.limits:
+        found = flow.extend(id, wanted.budget(found), caller)
+    if wanted.priority is not None:
+        found = flow.prioritize(id, wanted.priority, caller)
+    return render.bisection(found)
 
 
 @router.post(

@@ -7,8 +7,9 @@ from datetime import datetime
 from pydantic import Field
 
 from service.domain.budget import Priority
+from service.domain.evidence import Verdict
 from service.domain.lifecycle import BisectionState
-from service.doors.api.views.asked import RequestView
+from service.doors.api.views.asked import BudgetView, RequestView
 from service.doors.api.views.base import Trouble, View
 from service.doors.api.views.runs import BuildView, ProbeView
 
@@ -48,6 +49,7 @@ class BisectionView(View):
     problem: Trouble | None = Field(description="Why it was refused or failed.")
     notes: tuple[str, ...] = Field(default=(), description="What was done differently than asked.")
     priority: Priority = Priority.NORMAL
+    clone_of: str | None = Field(default=None, description="Id of the one whose request this one's was made from.")
     paused_at: datetime | None = Field(default=None, description="Since when nothing new is begun for it.")
     links: BisectionLinks
 
@@ -101,6 +103,16 @@ class SpentView(View):
     gpu_s: float = 0.0
 
 
+class OverrideView(View):
+    """What a person says of a commit. `verdict`: null took back what was said before."""
+
+    sha: str
+    verdict: Verdict | None
+    by: str
+    why: str
+    at: datetime
+
+
 class ReportView(BisectionView):
     headline: str
     explanation: tuple[str, ...]
@@ -114,6 +126,10 @@ class ReportView(BisectionView):
     probes_waiting: int = Field(default=0, description="Probes that wait for their turn.")
     probes_sent: int = Field(default=0, description="Probes that were sent and that no node has begun.")
     spent: SpentView = SpentView()
+    budget: BudgetView = Field(default=BudgetView(), description="As it is now.")
+    overrides: tuple[OverrideView, ...] = Field(
+        default=(), description="Verdicts by hand, in the order in which they were said; of a commit the last counts."
+    )
     request: RequestView
 
 
