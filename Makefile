@@ -7,7 +7,7 @@ COMPILER := $(if $(shell command -v cc),,.venv/compiler/cc)
 # Tests and service start hundreds of processes; each would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-gpu lint format lock bench bench-builds bench-load bench-logs bench-metric-example bench-search bench-metric chaos setup clean
+.PHONY: demo test test-gpu lint format lock bench bench-builds bench-load bench-logs bench-metric-example bench-run bench-search bench-metric chaos setup clean
 
 setup: $(READY)
 
@@ -73,6 +73,9 @@ bench-logs: $(READY)
 
 bench-metric-example: $(READY)
 	$(BIN)/python -m benchmarks.metric_example $(ARGS)
+
+bench-run: $(READY)
+	$(BIN)/python -m benchmarks.local $(ARGS)
 
 bench-search: $(READY)
 	$(BIN)/python -m benchmarks.search $(ARGS)

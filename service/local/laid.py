@@ -3,6 +3,7 @@ commit, as it would with `git bisect run` in the checkout itself."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -42,8 +43,10 @@ def _word(checkout: Checkout, word: str, *, first: bool) -> tuple[str, str | Non
         return word, None
     path = checkout.top / checkout.folder / word
     inside = _inside(checkout, path)
-    if inside is None or not path.is_file():
-        return (str(path.absolute()) if first and inside is None and path.exists() else word), None
+    if not _is_file(path):
+        return word, None
+    if inside is None:
+        return str(path.absolute()), None
     if not checkout.bare and checkout.tracked_as_is(inside):
         return word, None
     if _inside(checkout, path.resolve()) is None or not _is_text(path):
@@ -55,9 +58,15 @@ def _word(checkout: Checkout, word: str, *, first: bool) -> tuple[str, str | Non
 def _inside(checkout: Checkout, path: Path) -> str | None:
     """From the top of the checkout on; None outside."""
     plain = Path(os.path.normpath(path))
-    return (
-        str(plain.relative_to(checkout.top)) if plain.is_relative_to(checkout.top) and plain != checkout.top else None
-    )
+    below = plain.is_relative_to(checkout.top) and plain != checkout.top
+    return str(plain.relative_to(checkout.top)) if below else None
+
+
+def _is_file(path: Path) -> bool:
+    """Not so of a whole program after -c, which may be too long for a name."""
+    with contextlib.suppress(OSError, ValueError):
+        return path.is_file()
+    return False
 
 
 def _is_text(path: Path) -> bool:
