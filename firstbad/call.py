@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
 
 from service.doors.api.views import View
 
-T = TypeVar("T")
+T = TypeVar("T", covariant=True)
 U = TypeVar("U")
+Item = TypeVar("Item", covariant=True)
 V = TypeVar("V", bound=View)
 KEY = "Idempotency-Key"
 
@@ -37,6 +38,15 @@ class Call(Generic[T]):
         """Its answer is read further."""
         read = self.read
         return replace(self, read=lambda body: more(read(body)))  # type: ignore[arg-type, return-value]
+
+
+class Paged(Protocol[Item]):
+    """One page of a list. `next`: path of the next one."""
+
+    @property
+    def items(self) -> tuple[Item, ...]: ...
+    @property
+    def next(self) -> str | None: ...
 
 
 def part(text: str) -> str:

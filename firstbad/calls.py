@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from firstbad.call import Call, got, part, posted
 from service.domain.budget import Priority
@@ -12,16 +12,22 @@ from service.doors.api.views import (
     BisectionList,
     BisectionView,
     BuildList,
-    BuildView,
     CurveView,
     EventList,
     NodeList,
     NodeView,
     ProbeList,
     ProbeView,
+    RecipeList,
+    RecipeView,
     ReportView,
     RequestView,
 )
+
+#: Of a page where all are wanted, and the most that one may have.
+PAGE = 200
+#: By when they were submitted or have ended; with a minus the last first.
+Sort = Literal["-created", "created", "-ended", "ended"]
 
 
 def submit(document: Mapping[str, Any], key: str | None = None) -> Call[BisectionView]:
@@ -38,9 +44,28 @@ def bisection(id: str) -> Call[ReportView]:
     return got(f"/bisections/{part(id)}", ReportView)
 
 
-def bisections(states: Collection[BisectionState] = (), limit: int = 50) -> Call[tuple[BisectionView, ...]]:
-    listed = got("/bisections", BisectionList, state=tuple(sorted(states)), limit=limit)
-    return listed.then(lambda found: found.items)
+def changed(id: str, wait_s: int) -> Call[ReportView]:
+    """As soon as it has changed or has ended; else after `wait_s`."""
+    return got(f"/bisections/{part(id)}", ReportView, wait=f"{wait_s}s")
+
+
+def bisections(
+    states: Collection[BisectionState] = (),
+    limit: int = 50,
+    *,
+    project: str | None = None,
+    submitter: str | None = None,
+    text: str | None = None,
+    sort: Sort | None = None,
+) -> Call[tuple[BisectionView, ...]]:
+    """The first of them. `text`: anywhere in what was asked for. `sort`: newest first without."""
+    return bisection_pages(states, limit=limit, project=project, submitter=submitter, text=text, sort=sort).then(
+        lambda found: found.items
+    )
+
+
+def bisection_pages(states: Collection[BisectionState] = (), **more: Any) -> Call[BisectionList]:
+    return got("/bisections", BisectionList, state=tuple(sorted(states)), **more)
 
 
 def cancel(id: str) -> Call[BisectionView]:
@@ -65,12 +90,12 @@ def judge_again(id: str) -> Call[tuple[ProbeView, ...]]:
     return posted(f"/bisections/{part(id)}/judge", ProbeList).then(lambda found: found.items)
 
 
-def probes(id: str) -> Call[tuple[ProbeView, ...]]:
-    return got(f"/bisections/{part(id)}/probes", ProbeList).then(lambda found: found.items)
+def probes(id: str) -> Call[ProbeList]:
+    return got(f"/bisections/{part(id)}/probes", ProbeList)
 
 
-def builds(id: str) -> Call[tuple[BuildView, ...]]:
-    return got(f"/bisections/{part(id)}/builds", BuildList).then(lambda found: found.items)
+def builds(id: str) -> Call[BuildList]:
+    return got(f"/bisections/{part(id)}/builds", BuildList)
 
 
 def curve(id: str) -> Call[CurveView]:
@@ -85,9 +110,17 @@ def events(id: str, after: int = 0) -> Call[EventList]:
     return got(f"/bisections/{part(id)}/events", EventList, after=after)
 
 
-def nodes() -> Call[tuple[NodeView, ...]]:
-    return got("/nodes", NodeList).then(lambda found: found.items)
+def nodes() -> Call[NodeList]:
+    return got("/nodes", NodeList)
 
 
 def return_node(name: str) -> Call[NodeView]:
     return posted(f"/nodes/{part(name)}/return", NodeView)
+
+
+def recipes() -> Call[tuple[RecipeView, ...]]:
+    return got("/recipes", RecipeList).then(lambda found: found.items)
+
+
+def recipe(name: str) -> Call[RecipeView]:
+    return got(f"/recipes/{part(name)}", RecipeView)

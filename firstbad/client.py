@@ -6,6 +6,7 @@ from firstbad import calls, flows
 from firstbad.methods import asks, asks_async, does, does_async, gives, gives_async
 from firstbad.progress import Progress
 from firstbad.transport import Async, Sync
+from service.doors.api.views import BisectionView, EventView
 
 
 class Client(Sync):
@@ -20,14 +21,19 @@ class Client(Sync):
     resume = asks(calls.resume)
     prioritize = asks(calls.prioritize)
     judge_again = asks(calls.judge_again)
-    probes = asks(calls.probes)
-    builds = asks(calls.builds)
+    probes = does(flows.probes)
+    builds = does(flows.builds)
     probe = asks(calls.probe)
     events = asks(calls.events)
-    nodes = asks(calls.nodes)
+    nodes = does(flows.nodes)
     return_node = asks(calls.return_node)
+    recipes = asks(calls.recipes)
+    recipe = asks(calls.recipe)
     curve = does(flows.curve)
     find = does(flows.find)
+    wait = does(flows.wait)
+    every_bisection = gives(flows.every_bisection, BisectionView)
+    listen = gives(flows.listen, EventView)
     log = gives(flows.log, bytes)
     build_log = gives(flows.build_log, bytes)
     changes = gives(flows.changes, Progress)
@@ -45,14 +51,19 @@ class AsyncClient(Async):
     resume = asks_async(calls.resume)
     prioritize = asks_async(calls.prioritize)
     judge_again = asks_async(calls.judge_again)
-    probes = asks_async(calls.probes)
-    builds = asks_async(calls.builds)
+    probes = does_async(flows.probes)
+    builds = does_async(flows.builds)
     probe = asks_async(calls.probe)
     events = asks_async(calls.events)
-    nodes = asks_async(calls.nodes)
+    nodes = does_async(flows.nodes)
     return_node = asks_async(calls.return_node)
+    recipes = asks_async(calls.recipes)
+    recipe = asks_async(calls.recipe)
     curve = does_async(flows.curve)
     find = does_async(flows.find)
+    wait = does_async(flows.wait)
+    every_bisection = gives_async(flows.every_bisection, BisectionView)
+    listen = gives_async(flows.listen, EventView)
     log = gives_async(flows.log, bytes)
     build_log = gives_async(flows.build_log, bytes)
     changes = gives_async(flows.changes, Progress)

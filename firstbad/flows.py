@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from time import monotonic
+
+import httpx
 
 from firstbad import calls
 from firstbad.base import Base
 from firstbad.call import Call, part
 from firstbad.errors import NoService, ProblemError, passing
 from firstbad.progress import QUIET_S, Progress
-from firstbad.steps import Flow, Give, Pause
+from firstbad.sse import Reader
+from firstbad.steps import Flow, Give, Pause, Read
 from service.domain.errors import BadRequest
-from service.doors.api.views import BisectionView, CurveView
+from service.domain.lifecycle import BisectionState
+from service.doors.api.views import BisectionView, BuildView, CurveView, EventView, NodeView, ProbeView, ReportView
+
+#: Longest time that one call waits for a change, and the least between two.
+LONGEST_WAIT_S, LEAST_S = 30.0, 0.2
 
 
 def log(base: Base, probe_id: str, *, follow: bool = False) -> Flow[None]:
@@ -34,6 +41,77 @@ def _log(path: str, follow: bool) -> Call[bytes]:
     # Who follows a run hears nothing while it says nothing.
     params = {"follow": "true"} if follow else {}
     return Call("GET", path, bytes, params=params, headers={"Accept": "*/*"}, again=True, patient=follow)
+
+
+def every_bisection(
+    base: Base,
+    states: Collection[BisectionState] = (),
+    *,
+    project: str | None = None,
+    submitter: str | None = None,
+    text: str | None = None,
+    sort: calls.Sort | None = None,
+) -> Flow[None]:
+    """As `bisections`, page after page to the last one."""
+    more = {"project": project, "submitter": submitter, "text": text, "sort": sort}
+    return base.pages(calls.bisection_pages(states, limit=calls.PAGE, **more))
+
+
+def probes(base: Base, id: str) -> Flow[tuple[ProbeView, ...]]:
+    """All, by number."""
+    return base.whole(calls.probes(id))
+
+
+def builds(base: Base, id: str) -> Flow[tuple[BuildView, ...]]:
+    """All, oldest first."""
+    return base.whole(calls.builds(id))
+
+
+def nodes(base: Base) -> Flow[tuple[NodeView, ...]]:
+    return base.whole(calls.nodes())
+
+
+def wait(base: Base, id: str, within_s: float = math.inf) -> Flow[ReportView]:
+    """The report once it has ended; as it is then (`live`), when `within_s` are over before."""
+    end = monotonic() + within_s
+    report = yield from base.sent(calls.bisection(id))
+    while report.live and (left := end - monotonic()) > 0:
+        asked = monotonic()
+        wait_s = max(1, math.ceil(min(LONGEST_WAIT_S, base.timeout_s / 2, left)))
+        report = yield from base.sent(calls.changed(id, wait_s))
+        if report.live and monotonic() - asked < LEAST_S:
+            yield Pause(LEAST_S)
+    return report
+
+
+def listen(base: Base, id: str, after: int = 0) -> Flow[None]:
+    """Each event of a bisection as it happens, until it has ended. `after`: the last one that is known.
+
+    A connection that breaks off is made again, and goes on where it was.
+    """
+    last, tried = after, 0
+    while True:
+        headers = {"Accept": "text/event-stream", **({"Last-Event-ID": str(last)} if last else {})}
+        call = Call("GET", f"/bisections/{part(id)}/events", bytes, headers=headers, again=True)
+        known = last
+        try:
+            reader = Reader()
+            yield from base.opened(call)
+            while (piece := (yield Read())) is not None:
+                for message in reader.read(piece):
+                    if message.kind == "end":
+                        return
+                    event = EventView.model_validate_json(message.data)
+                    last, tried = event.id, 0
+                    yield Give(event)
+            if last == known:
+                yield Pause(LEAST_S)
+        except httpx.TransportError as error:
+            tried += 1
+            pause_s = base.retry.pause_s(tried, None)
+            if pause_s is None:
+                raise base.site.unreachable(error) from None
+            yield Pause(pause_s)
 
 
 def curve(base: Base, report: BisectionView) -> Flow[CurveView | None]:
@@ -103,8 +181,8 @@ def changes(
 
 def _progress(base: Base, id: str) -> Flow[Progress]:
     """The report is never older than the probes, and at the end both are final."""
-    probes = yield from base.sent(calls.probes(id))
+    tried = yield from probes(base, id)
     report = yield from base.sent(calls.bisection(id))
     if not report.live:
-        probes = yield from base.sent(calls.probes(id))
-    return Progress(report, probes, curve=(yield from curve(base, report)))
+        tried = yield from probes(base, id)
+    return Progress(report, tried, curve=(yield from curve(base, report)))

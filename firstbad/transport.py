@@ -183,7 +183,9 @@ def _request(http: httpx.Client | httpx.AsyncClient, step: Send) -> httpx.Reques
         more["content"] = call.content
     if call.patient:
         more["timeout"] = _patient(http.timeout)
-    return http.build_request(call.method, call.path, params=dict(call.params), headers=dict(call.headers), **more)
+    return http.build_request(
+        call.method, call.path, params=dict(call.params) or None, headers=dict(call.headers), **more
+    )
 
 
 def _patient(timeout: httpx.Timeout) -> httpx.Timeout:

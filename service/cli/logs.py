@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from typing import Annotated
@@ -9,16 +10,20 @@ from typing import Annotated
 import typer
 
 from firstbad import Client
-from service.cli import screen
+from service.cli import complete, screen
 from service.cli.connect import connect
 from service.cli.options import DEFAULT_URL, Url
 from service.cli.status import CommandError
 
 
 def logs(
-    probe: Annotated[str, typer.Argument(metavar="PROBE", help="Id of a probe, like b3f9c2a417.4.")],
+    probe: Annotated[
+        str,
+        typer.Argument(metavar="PROBE", help="Id of a probe, like b3f9c2a417.4.", autocompletion=complete.probe_ids),
+    ],
     build: Annotated[bool, typer.Option("--build", help="That of the build of its wheel instead.")] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Print it as it is written, until it ends.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each line as JSON, for programs.")] = False,
     url: Url = DEFAULT_URL,
 ) -> None:
     """Print the log of a probe, or of its build.
@@ -32,7 +37,11 @@ def logs(
             listed = ", ".join(each.id for each in known) or "none yet"
             raise CommandError(f"{probe} is a bisection, and each of its probes has a log", f"name one of: {listed}")
         full = f"{client.find(id)}.{number}"
-        _print_log(_build_log(client, full, follow) if build else client.log(full, follow=follow), at_once=follow)
+        pieces = _build_log(client, full, follow) if build else client.log(full, follow=follow)
+        if as_json:
+            _print_json(pieces)
+        else:
+            _print_log(pieces, at_once=follow)
 
 
 def _print_log(pieces: Iterator[bytes], *, at_once: bool) -> None:
@@ -42,6 +51,12 @@ def _print_log(pieces: Iterator[bytes], *, at_once: bool) -> None:
         if at_once:
             out.flush()
     out.flush()
+
+
+def _print_json(pieces: Iterator[bytes]) -> None:
+    for line in screen.lines(pieces):
+        sys.stdout.write(json.dumps({"line": line.decode("utf-8", "replace")}) + "\n")
+        sys.stdout.flush()
 
 
 def _build_log(client: Client, probe: str, follow: bool) -> Iterator[bytes]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Annotated
 
 import typer
 
-from service.cli import asked, screen, status, tell
+from firstbad.calls import PAGE, Sort
+from service.cli import asked, complete, screen, status, tell
 from service.cli.connect import connect
 from service.cli.options import DEFAULT_URL, Id, Json, Url, state_of
 from service.cli.show import bisections, show
@@ -47,19 +49,41 @@ def show_one(
 def list_all(
     state: Annotated[
         list[BisectionState],
-        typer.Option(metavar="STATE", parser=state_of, help="Only those in this state; may be repeated."),
+        typer.Option(
+            metavar="STATE",
+            parser=state_of,
+            autocompletion=complete.states,
+            help="Only those in this state; may be repeated.",
+        ),
     ] = [],  # noqa: B006
     live: Annotated[bool, typer.Option("--live", help="Only those that have not ended.")] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=200, help="How many at most.")] = 20,
+    project: Annotated[
+        str | None, typer.Option(metavar="NAME", autocompletion=complete.recipes, help="Only those of this recipe.")
+    ] = None,
+    submitter: Annotated[str | None, typer.Option(metavar="NAME", help="Only those that this one submitted.")] = None,
+    text: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Only those that asked for something with it.")
+    ] = None,
+    sort: Annotated[
+        Sort, typer.Option(help="By when they were submitted, or have ended; with a minus the last first.")
+    ] = "-created",
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="How many at most.")] = 20,
     as_json: Json = False,
     url: Url = DEFAULT_URL,
 ) -> None:
     """List bisections, newest first."""
+    states = {*state, *(LIVE_BISECTIONS if live else ())}
     with connect(url) as client:
-        items = client.bisections({*state, *(LIVE_BISECTIONS if live else ())}, limit)
+        if limit <= PAGE:
+            items = client.bisections(states, limit, project=project, submitter=submitter, text=text, sort=sort)
+        else:
+            every = client.every_bisection(states, project=project, submitter=submitter, text=text, sort=sort)
+            items = tuple(islice(every, limit))
     if as_json:
         tell.as_program([tell.data(item) for item in items])
     elif items:
         screen.put(screen.console(), bisections(items))
+    elif states or project or submitter or text:
+        screen.console(stderr=True).print("No bisection is like that; firstbad list shows the newest of all.")
     else:
         screen.console(stderr=True).print("No bisections. Start one with: firstbad submit request.yaml")

@@ -12,14 +12,19 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from service.cli import isolation, screen, tell
+from service.cli import complete, isolation, screen, tell
 from service.cli.connect import connect
 from service.cli.options import DEFAULT_URL, HOME, Home, Id, Json, Url
 from service.cli.show import probe_table
 from service.domain.size import told
 from service.doors.api.views import NodeView
 
-Return = Annotated[str | None, typer.Option("--return", metavar="NAME", help="Give a node that was taken out probes.")]
+Return = Annotated[
+    str | None,
+    typer.Option(
+        "--return", metavar="NAME", autocompletion=complete.nodes, help="Give a node that was taken out probes."
+    ),
+]
 
 
 def nodes(back: Return = None, as_json: Json = False, url: Url = DEFAULT_URL) -> None:

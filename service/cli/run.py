@@ -86,7 +86,7 @@ def run(
     )
     with _signals():
         try:
-            raise typer.Exit(_run(wish, home.expanduser(), as_json))
+            raise typer.Exit(_run(wish, home.expanduser().absolute(), as_json))
         except (NotStarted, NoRoom, GitFailed) as error:
             raise CommandError(str(error), "the same command goes on where it was", status=Status.FAILED) from None
         except NoGit:

@@ -92,6 +92,8 @@ class Shown:
         return f" in {spoken(rounds * sum(self._seconds) / len(self._seconds))}"
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if self._at is not None and self._at.over is not None:
+            return
         said = self._standing()
         width = min(BAR_WIDTH, options.max_width - len(said) - 2)
         row = Table.grid(padding=(0, 2))

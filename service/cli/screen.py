@@ -56,12 +56,17 @@ def clean(text: str) -> str:
 
 def clean_log(pieces: Iterator[bytes]) -> Iterator[str]:
     """For a terminal: line by line, with colours and without any other control sequence."""
+    return (_log_line(line) + "\n" for line in lines(pieces))
+
+
+def lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Without their ends."""
     rest = b""
     for piece in pieces:
-        *lines, rest = (rest + piece).split(b"\n")
-        yield from (_log_line(line) + "\n" for line in lines)
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from whole
     if rest:
-        yield _log_line(rest) + "\n"
+        yield rest
 
 
 def _log_line(line: bytes) -> str:

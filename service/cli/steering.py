@@ -8,20 +8,32 @@ from typing import Annotated
 import typer
 
 from firstbad import Client, ProblemError
-from service.cli import screen, tell
+from service.cli import complete, screen, tell
 from service.cli.connect import connect
-from service.cli.options import DEFAULT_URL, Json, Url, state_of
+from service.cli.options import DEFAULT_URL, Json, LiveId, Url, state_of
 from service.cli.status import CommandError
 from service.domain.budget import Priority
 from service.domain.errors import BadRequest
 from service.domain.lifecycle import LIVE_BISECTIONS, BisectionState
 from service.doors.api.views import BisectionView
 
-Ids = Annotated[list[str], typer.Argument(metavar="ID…", help="Ids of bisections, or their beginnings.")]
-NoneOrIds = Annotated[list[str], typer.Argument(metavar="[ID…]", help="Ids of bisections, or their beginnings.")]
+Ids = Annotated[
+    list[str],
+    typer.Argument(metavar="ID…", help="Ids of bisections, or their beginnings.", autocompletion=complete.live_ids),
+]
+NoneOrIds = Annotated[
+    list[str],
+    typer.Argument(metavar="[ID…]", help="Ids of bisections, or their beginnings.", autocompletion=complete.live_ids),
+]
 States = Annotated[
     list[BisectionState],
-    typer.Option("--state", metavar="STATE", parser=state_of, help="With --all, only those; may be repeated."),
+    typer.Option(
+        "--state",
+        metavar="STATE",
+        parser=state_of,
+        autocompletion=complete.states,
+        help="With --all, only those; may be repeated.",
+    ),
 ]
 #: What one list of the service holds at most.
 MOST = 200
@@ -57,7 +69,7 @@ def resume(ids: Ids, as_json: Json = False, url: Url = DEFAULT_URL) -> None:
 
 
 def priority(
-    id: Annotated[str, typer.Argument(metavar="ID", help="Id of a bisection, or its beginning.")],
+    id: LiveId,
     wanted: Annotated[Priority, typer.Argument(metavar="PRIORITY", help="high, normal or low.")],
     as_json: Json = False,
     url: Url = DEFAULT_URL,

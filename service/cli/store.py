@@ -11,6 +11,7 @@ import typer
 from rich.text import Text
 
 from service.cli import db, screen, tell
+from service.cli.later import MARKUP, epilog
 from service.cli.options import HOME, Home, Json
 from service.cli.status import CommandError, Status
 from service.domain.size import told
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from service.adapters.database.repository import Database
     from service.application.ports import Stored
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=MARKUP)
 
 
 @app.callback()
@@ -28,7 +29,7 @@ def store() -> None:
     """Look after the artifact store, where wheels and logs are kept."""
 
 
-@app.command()
+@app.command(epilog=epilog("firstbad store tidy --dry-run"))
 def tidy(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List them, and remove nothing.")] = False,
     home: Home = HOME,

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from firstbad import DEFAULT_PORT
-from service.cli import screen
+from service.cli import screen, tell
 from service.cli.options import DEFAULT_URL, HOME, Home
 from service.cli.status import CommandError, Status
 
@@ -22,6 +22,7 @@ def up(
         int, typer.Option(envvar="FIRSTBAD_PORT", min=0, max=65535, help="Port on 127.0.0.1.")
     ] = DEFAULT_PORT,
     slots: Annotated[int, typer.Option(envvar="FIRSTBAD_SLOTS", min=1, max=256, help="Builds and probes at once.")] = 2,
+    as_json: Annotated[bool, typer.Option("--json", help="Say where it answers as JSON, for programs.")] = False,
 ) -> None:
     """Start the whole service on this machine.
 
@@ -36,12 +37,19 @@ def up(
     for name, like in wiring.misspelt().items():
         screen.console(stderr=True).print(Text(f"note: {name} is no setting; did you mean {like}?"), soft_wrap=True)
     try:
-        embedded.up(home, port, slots, lambda url: _ready(out, url, home))
+        embedded.up(
+            home, port, slots, lambda url: _ready_for_programs(url, home) if as_json else _ready(out, url, home)
+        )
     except (embedded.CannotStart, NoRedis) as error:
         raise CommandError(str(error), status=Status.FAILED) from None
     except ValidationError as error:
         raise CommandError(*wiring.complaints(error)) from None
-    out.print("Stopped.")
+    if not as_json:
+        out.print("Stopped.")
+
+
+def _ready_for_programs(url: str, home: Path) -> None:
+    tell.as_program({"url": url, "home": str(home.expanduser())})
 
 
 def _ready(out: Console, url: str, home: Path) -> None:

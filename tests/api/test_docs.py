@@ -1,4 +1,4 @@
-"""docs/requests.md and docs/api.md say what the code does."""
+"""docs/requests.md, docs/api.md and docs/cli.md say what the code does."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 RECIPES = (DOCS / "recipes.md").read_text()
 REQUESTS = (DOCS / "requests.md").read_text()
 API = (DOCS / "api.md").read_text()
+CLI = (DOCS / "cli.md").read_text()
 
 
 def rows(text: str) -> set[str]:
@@ -114,11 +115,12 @@ def test_every_member_of_a_metric_is_told() -> None:
 def test_the_plot_in_the_document_is_what_is_drawn() -> None:
     out = io.StringIO()
     Console(file=out, width=100, legacy_windows=False).print(Plot(render.curve(stepped())))
-    assert f"```console\n{out.getvalue()}```" in API
+    assert f"```console\n{out.getvalue()}```" in CLI
 
 
 def test_every_state_status_and_member_is_told() -> None:
     assert all(f"`{state}`" in API for state in BisectionState)
-    assert all(f"| {status} |" in API for status in (*MEANINGS, *Status))
+    assert all(f"| {status} |" in API for status in MEANINGS)
+    assert all(f"| {status} |" in CLI for status in Status)
     shown = set(ReportView.model_fields) - {"id", "live", "links", "repo", "submitter"}
     assert all(f"`{name}`" in API for name in shown if not name.endswith("_at"))

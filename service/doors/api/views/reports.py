@@ -9,7 +9,8 @@ from pydantic import Field
 from service.domain.budget import Priority
 from service.domain.evidence import Verdict
 from service.domain.lifecycle import BisectionState
-from service.doors.api.views.asked import BudgetView, RequestView
+from service.domain.recipe import ModelCache
+from service.doors.api.views.asked import BudgetView, DepsView, FixupView, RequestView, ResourcesView
 from service.doors.api.views.base import Trouble, View
 from service.doors.api.views.runs import BuildView, ProbeView
 
@@ -161,21 +162,22 @@ class NodeView(View):
 
 
 class BisectionList(View):
-    """Newest first."""
-
     items: tuple[BisectionView, ...]
+    next: str | None = Field(default=None, description="Path of the next page; null of the last one.")
 
 
 class ProbeList(View):
     """By number."""
 
     items: tuple[ProbeView, ...]
+    next: str | None = Field(default=None, description="Path of the next page; null of the last one.")
 
 
 class BuildList(View):
-    """Oldest first."""
+    """Of a bisection oldest first; of all newest first."""
 
     items: tuple[BuildView, ...]
+    next: str | None = Field(default=None, description="Path of the next page; null of the last one.")
 
 
 class EventList(View):
@@ -187,6 +189,35 @@ class EventList(View):
 
 class NodeList(View):
     items: tuple[NodeView, ...]
+    next: str | None = Field(default=None, description="Path of the next page; null of the last one.")
+
+
+class RecipeView(View):
+    """How a project is built and run, where a request says nothing else. Of secrets the names alone."""
+
+    name: str
+    build: str | None = Field(description="Null: nothing is built, and the reproduction runs in the source tree.")
+    build_network: str
+    build_timeout_s: float
+    image: str | None
+    network: str
+    env: dict[str, str]
+    package: str | None
+    wheel_paths: tuple[str, ...]
+    native_paths: tuple[str, ...]
+    overlay: str | None
+    wheel_indexes: tuple[str, ...]
+    deps: DepsView
+    fixups: tuple[FixupView, ...]
+    resources: ResourcesView
+    secrets: tuple[str, ...] = Field(description="Names alone; the nodes have their values.")
+    model_cache: ModelCache
+
+
+class RecipeList(View):
+    """By name."""
+
+    items: tuple[RecipeView, ...]
 
 
 class Root(View):
