@@ -28,6 +28,8 @@ MAX_FAULTS = 3
 RETRY_AFTER_S = (5.0, 20.0)
 #: The same where what it needs is away for everyone, as a server that is asked too often.
 LATER_S = (30.0, 120.0)
+#: A node as a whole has it, until somebody or something has mended it.
+OF_NODE = frozenset({"engine"})
 #: The node is gone, or was: another attempt need not wait for it to mend.
 AT_ONCE = frozenset({"stopped", "lost", "restarted", "lost-base"})
 #: The store has lost a wheel that was built: only building it again helps.
@@ -179,9 +181,12 @@ def counted(faults: tuple[Fault, ...]) -> int:
 
 def delay_s(faults: tuple[Fault, ...]) -> float:
     """Seconds until the next attempt."""
-    if faults[-1].kind == OTHER_VERSION:
+    last = faults[-1]
+    if last.kind == OTHER_VERSION:
         return RETRY_AFTER_S[-1]
-    return 0.0 if faults[-1].kind in AT_ONCE else RETRY_AFTER_S[min(max(counted(faults), 1), len(RETRY_AFTER_S)) - 1]
+    if last.kind in OF_NODE and any((other.kind, other.node) == (last.kind, last.node) for other in faults[:-1]):
+        return LATER_S[-1]
+    return 0.0 if last.kind in AT_ONCE else RETRY_AFTER_S[min(max(counted(faults), 1), len(RETRY_AFTER_S)) - 1]
 
 
 def build_ended(tx: Transaction, report: BuildReport, now: datetime) -> frozenset[str]:

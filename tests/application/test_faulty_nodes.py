@@ -226,6 +226,20 @@ def test_a_bisection_waits_for_a_node_with_its_gpus_and_says_what_there_is(world
     assert not any("waits" in note for note in begun.notes)
 
 
+def test_an_engine_that_is_still_away_is_given_two_minutes(world: World) -> None:
+    id = begin(world).id
+    world.workers.fault(world.flow, "engine")
+    world.wait_for_retry()
+    world.workers.fault(world.flow, "engine")
+    world.clock.pass_(110)
+    world.flow.sweep()
+    assert world.workers.probes == []
+    world.clock.pass_(11)
+    world.flow.sweep()
+    world.workers.work(world.flow, world.truth(13))
+    assert world.flow.bisection(id).state is BisectionState.FOUND
+
+
 def test_a_request_that_no_retry_helps_is_refused_at_once(world: World) -> None:
     id = begin(world, width=3).id
     gated = replace(BAD, signs=(Sign("model-gated", "401: the repository is gated", root=True),))

@@ -97,6 +97,8 @@ def network(stack: Stack, dice: random.Random) -> str:
 
 def engine(stack: Stack, dice: random.Random) -> str:
     hard = dice.random() < 0.5
+    # Of a containerd that was killed with it; should another process have that number by now, no new one is started.
+    (stack.engine_run / "exec" / "containerd" / "containerd.pid").unlink(missing_ok=True)
     stack.parts["engine"].send(signal.SIGKILL if hard else signal.SIGTERM)
     return "kill -9" if hard else ""
 
