@@ -86,7 +86,7 @@ def run(
     )
     with _signals():
         try:
-            raise typer.Exit(_run(wish, home.expanduser().absolute(), as_json))
+            raise typer.Exit(_run(wish, home.expanduser().resolve(), as_json))
         except (NotStarted, NoRoom, GitFailed) as error:
             raise CommandError(str(error), "the same command goes on where it was", status=Status.FAILED) from None
         except NoGit:
@@ -105,7 +105,7 @@ def _run(wish: Wish, home: Path, as_json: bool) -> Status:
             _note(prepared_run, folder, "interrupted")
             run_shown.interrupted(folder)
             return Status.INTERRUPTED
-        except Exception:
+        except (NotStarted, NoRoom, GitFailed):
             _note(prepared_run, folder, "failed")
             raise
         return _finished(prepared_run, folder, end, as_json)

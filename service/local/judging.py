@@ -43,6 +43,9 @@ def _judged(one: Seen, wanted: Wanted | None, rules: Rules, harmless: frozenset[
     outcome = one.outcome
     if outcome.ended_in == CHECKOUT:
         return _counted(Judged(one, Verdict.SKIP, f"it could not be checked out: {outcome.first_error}"), rules)
+    if outcome.timed_out and not rules.timeout_is_bad:
+        why = f"{outcome.ended_in} ran out of time; where that is the failure: --timeout-is-bad"
+        return _counted(Judged(one, Verdict.SKIP, why), rules)
     if wanted is not None and wanted.probe == str(one.number):
         wanted = None
     if rules.same_failure:

@@ -109,14 +109,18 @@ class Keeper:
         )
         assert process.stdout is not None
         self._main, self._pipe = process.pid, process.stdout.fileno()
-        ended = self._wait(self._order["timeout_s"], stdin=True)
-        if ended:
-            self._end()
-        left = self._kill()
+        ended = "failed"
+        try:
+            ended = self._wait(self._order["timeout_s"], stdin=True)
+            if ended:
+                self._end()
+        finally:
+            # Also where the log cannot be written.
+            left = self._kill()
+            if ended and self._order["cleanup"]:
+                subprocess.run(self._order["cleanup"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
         self._drain()
         self._log.close()
-        if ended and self._order["cleanup"]:
-            subprocess.run(self._order["cleanup"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
         return {"status": self._status, "ended": ended, "left": left, "bytes": self._log.bytes,
                 "cut": bool(self._log.left_out)}  # fmt: skip
 
@@ -193,7 +197,7 @@ def main() -> None:
     try:
         told = Keeper(order).run()
     except OSError as error:
-        told = {"error": str(error)}
+        told = {"error": f"{order['log']}: {error.strerror}"}
     with contextlib.suppress(BrokenPipeError):
         os.write(1, json.dumps(told).encode() + b"\n")
 

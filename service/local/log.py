@@ -77,7 +77,9 @@ class RunFolder:
 def put_away(run: Path) -> None:
     """What only a run that is under way needs."""
     for name in ("trees", "files"):
-        remove(run / name)
+        # What cannot be removed now, the next run tries again.
+        with contextlib.suppress(OSError):
+            remove(run / name)
 
 
 @contextlib.contextmanager
@@ -141,7 +143,8 @@ def _prune(others: Sequence[Path]) -> None:
             containers.remove_all_of(path.name)
         put_away(path)
     for path in idle[: max(len(idle) - KEPT, 0)]:
-        remove(path)
+        with contextlib.suppress(OSError):
+            remove(path)
 
 
 def _under_way(path: Path) -> bool:

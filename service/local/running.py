@@ -65,6 +65,7 @@ class Run:
     asked: Asked
     task: Task
     wish: Wish
+    engine: containers.Engine | None = None
 
 
 def prepared(wish: Wish, cwd: Path) -> Run:
@@ -94,7 +95,16 @@ def prepared(wish: Wish, cwd: Path) -> Run:
         clean=wish.clean,
         terms=wish.terms,
     )
-    return Run(checkout, asked, _task(wish, checkout, range_, asked.olds, bases), wish)
+    return Run(checkout, asked, _task(wish, checkout, range_, asked.olds, bases), wish, _engine(wish.container))
+
+
+def _engine(container: Container | None) -> containers.Engine | None:
+    """Errors: BadRequest."""
+    if container is None:
+        return None
+    found = containers.Engine.found()
+    found.check(container.image)
+    return found
 
 
 def _task(wish: Wish, checkout: Checkout, range_: Range, olds: tuple[str, ...], bases: tuple[str, ...]) -> Task:
@@ -117,7 +127,7 @@ def _task(wish: Wish, checkout: Checkout, range_: Range, olds: tuple[str, ...], 
 def begun(run: Run, home: Path) -> Iterator[RunFolder]:
     """The run's folder; work trees and all else that it needs only while it is under way are gone afterwards.
 
-    Errors: NotNow; BadRequest, when there is no engine for containers.
+    Errors: NotNow.
     """
     base = home / "run" / _folder_of(run.checkout.common)
     with opened(base, run.asked, again=run.wish.again) as folder:
@@ -130,14 +140,10 @@ def begun(run: Run, home: Path) -> Iterator[RunFolder]:
 
 
 def carry_out(run: Run, folder: RunFolder, teller: Teller) -> End:
-    """Errors: those of Loop.run; BadRequest."""
-    container, source = run.asked.container, Source.of(run.checkout.own_dir)
-    engine = None
-    if container is not None:
-        engine = containers.Engine.found()
-        engine.check(container.image)
+    """Errors: those of Loop.run."""
+    source = Source.of(run.checkout.own_dir)
     borrowed = probing.borrowed(run.checkout.common, [run.checkout.own_dir])
-    bench = probing.Bench(run.asked, folder, borrowed, run.wish.cap_bytes, engine)
+    bench = probing.Bench(run.asked, folder, borrowed, run.wish.cap_bytes, run.engine)
     return Loop(bench, run.task, run.wish.rules, source, run.checkout.titles, teller).run()
 
 

@@ -74,6 +74,22 @@ def test_a_gigabyte_of_output_leaves_a_log_within_its_limit_with_both_its_ends(c
         assert text.startswith(b"begins") and b"ends\n" in text and b"bytes left out" in text
 
 
+def test_a_log_that_cannot_be_written_fails_the_run_and_leaves_nothing(checkout: Checkout) -> None:
+    """As on a full disk: no file may grow beyond a limit."""
+    script = checkout.script("(setsid sleep 300 &); head -c 1000000 /dev/zero\n" + CHECK)
+    ends = ["run", "--good", checkout.shas[0], "--", script]
+    done = subprocess.run(
+        ["prlimit", "--fsize=200000", FIRSTBAD, *ends],
+        cwd=checkout.path,
+        env={**os.environ, **checkout.terminal.env},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 3
+    assert "too large" in done.stderr and "goes on where it was" in done.stderr
+    assert not processes_in(checkout.home) and not checkout.left()
+
+
 def test_python_s_bytecode_of_another_commit_is_not_taken_for_this_one_s(checkout: Checkout) -> None:
     """Same size, same second."""
     script = checkout.script(
@@ -113,7 +129,7 @@ def _waiting_script(checkout: Checkout, tmp_path: Path) -> str:
     return checkout.script(waits + CHECK)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_interrupted_it_ends_what_runs_and_goes_on_later_with_the_verdicts_that_it_has(
     checkout: Checkout, tmp_path: Path, number: signal.Signals
 ) -> None:
