@@ -22,6 +22,7 @@ from service.doors.api.views import (
     ReportView,
     ReproductionView,
     RequestView,
+    ResourcesView,
     ServeView,
 )
 
@@ -42,7 +43,7 @@ def section(out: Console, request: RequestView) -> None:
 def _grid(request: RequestView) -> Table:
     grid = screen.pairs()
     for name, said in _rows(request):
-        grid.add_row(name, screen.clean(said) if "\n" not in said else _lines(said))
+        grid.add_row(name, screen.clean(said) if "\n" not in said else screen.clean_lines(said))
     return grid
 
 
@@ -166,27 +167,26 @@ def _sandbox(request: RequestView) -> Iterator[str]:
     yield str(request.sandbox) + (f" {request.image}" if request.image and request.sandbox == "docker" else "")
     yield f"network {request.network}"
     yield f"at most {spoken(request.timeout_s)} a run"
-    wanted = request.resources
-    if wanted is not None:
-        if wanted.gpus:
-            yield f"{screen.count(wanted.gpus, 'GPU')}{f' ({wanted.gpu})' if wanted.gpu else ''}"
-        for size, what in ((wanted.shm_bytes, "shared memory"), (wanted.memory_bytes, "memory")):
-            if size is not None:
-                yield f"{told(size)} of {what}"
-        for number, what in ((wanted.cpus, "CPUs"), (wanted.pids, "processes")):
-            if number is not None:
-                yield f"{number:g} {what}"
-        if wanted.cpuset is not None:
-            yield f"on the CPUs {wanted.cpuset}"
-        if wanted.numa is not None:
-            yield f"on the node of memory {wanted.numa} and its CPUs"
-        if wanted.labels:
-            yield f"on a node labelled {', '.join(wanted.labels)}"
-        if wanted.models:
-            yield f"on a node that has {', '.join(wanted.models)}"
+    if request.resources is not None:
+        yield from wanted(request.resources)
     if request.model_cache != "none":
         yield f"models {request.model_cache}"
 
 
-def _lines(said: str) -> str:
-    return "\n".join(screen.clean(line) for line in said.split("\n"))
+def wanted(most: ResourcesView) -> Iterator[str]:
+    if most.gpus:
+        yield f"{screen.count(most.gpus, 'GPU')}{f' ({most.gpu})' if most.gpu else ''}"
+    for size, what in ((most.shm_bytes, "shared memory"), (most.memory_bytes, "memory")):
+        if size is not None:
+            yield f"{told(size)} of {what}"
+    for number, what in ((most.cpus, "CPUs"), (most.pids, "processes")):
+        if number is not None:
+            yield f"{number:g} {what}"
+    if most.cpuset is not None:
+        yield f"on the CPUs {most.cpuset}"
+    if most.numa is not None:
+        yield f"on the node of memory {most.numa} and its CPUs"
+    if most.labels:
+        yield f"on a node labelled {', '.join(most.labels)}"
+    if most.models:
+        yield f"on a node that has {', '.join(most.models)}"

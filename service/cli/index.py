@@ -93,6 +93,11 @@ ENTRIES = {
         OPERATE,
         ("firstbad nodes", "firstbad nodes --return node-7"),
     ),
+    "recipes": Entry(
+        "recipes:app",
+        "Look at the recipes: how each project is built and run, where a request says nothing else.",
+        OPERATE,
+    ),
     "db": Entry("db:app", "Look at the schema of the database, and take it to another version.", OPERATE),
     "store": Entry("store:app", "Look after the artifact store, where wheels and logs are kept.", OPERATE),
 }

@@ -82,7 +82,8 @@ def list_all(
     if as_json:
         tell.as_program([tell.data(item) for item in items])
     elif items:
-        screen.put(screen.console(), bisections(items))
+        out = screen.console()
+        screen.put(out, bisections(items, out.width))
     elif states or project or submitter or text:
         screen.console(stderr=True).print("No bisection is like that; firstbad list shows the newest of all.")
     else:

@@ -54,6 +54,10 @@ def clean(text: str) -> str:
     return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
+def clean_lines(text: str) -> str:
+    return "\n".join(map(clean, text.split("\n")))
+
+
 def clean_log(pieces: Iterator[bytes]) -> Iterator[str]:
     """For a terminal: line by line, with colours and without any other control sequence."""
     return (_log_line(line) + "\n" for line in lines(pieces))

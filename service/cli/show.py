@@ -42,19 +42,34 @@ def show(
         screen.put(out, part)
 
 
-def bisections(items: Sequence[BisectionView]) -> Table:
-    table = screen.columns("ID", "STATE", "LEFT", "AGE", "FIRST BAD", "SUBMITTER", "RANGE")
-    for item in items:
-        table.add_row(
-            item.id,
-            _standing(item),
-            _left(item),
-            screen.since(item.created_at),
-            ", ".join(sha[:10] for sha in item.first_bad[:3]) + (" …" if len(item.first_bad) > 3 else ""),
-            screen.clean(item.submitter),
-            screen.clean(f"{', '.join(item.good)}..{item.bad} of {item.repo}"),
-        )
+#: Columns of a list, and from which width of the terminal on each is shown.
+_COLUMNS = {"ID": 0, "STATE": 0, "LEFT": 60, "AGE": 72, "FIRST BAD": 90, "SUBMITTER": 110, "RANGE": 0}
+
+
+def bisections(items: Sequence[BisectionView], width: int = screen.WIDE) -> Table:
+    """A line each: what a narrow terminal has no room for is left out, and the range is cut."""
+    names = [name for name, least in _COLUMNS.items() if width >= least]
+    rows = [{name: cell for name, cell in _cells(item).items() if name in names} for item in items]
+    taken = (max(len(name), *(len(row[name]) for row in rows)) + 2 for name in names[:-1])
+    room = max(width - sum(taken), 10)
+    table = screen.columns(*names)
+    for row in rows:
+        row["RANGE"].truncate(room, overflow="ellipsis")
+        table.add_row(*row.values())
     return table
+
+
+def _cells(item: BisectionView) -> dict[str, Text]:
+    first_bad = ", ".join(sha[:10] for sha in item.first_bad[:3]) + (" …" if len(item.first_bad) > 3 else "")
+    return {
+        "ID": Text(item.id),
+        "STATE": _standing(item),
+        "LEFT": Text(_left(item)),
+        "AGE": Text(screen.since(item.created_at)),
+        "FIRST BAD": Text(first_bad),
+        "SUBMITTER": Text(screen.clean(item.submitter)),
+        "RANGE": Text(screen.clean(f"{', '.join(item.good)}..{item.bad} of {item.repo}")),
+    }
 
 
 def _standing(item: BisectionView) -> Text:
