@@ -9,6 +9,8 @@ from service.application.curve import Curve
 from service.application.keys import range_of
 from service.application.ports import History, Ports
 from service.application.report import Report
+from service.application.reports import git_log as git_logs
+from service.application.reports.findings import Findings
 from service.application.verdicts import numbers_of
 from service.domain.bisection import Bisection
 from service.domain.spending import spent
@@ -16,6 +18,11 @@ from service.search.graph import Range
 
 
 def report(ports: Ports, id: str) -> Report:
+    """Errors: NotFound."""
+    return findings(ports, id).report
+
+
+def findings(ports: Ports, id: str) -> Findings:
     """Errors: NotFound."""
     with ports.bisections.reading() as tx:
         bisection, probes, builds = tx.bisection(id), tx.probes(id), tx.builds_of(id)
@@ -25,7 +32,16 @@ def report(ports: Ports, id: str) -> Report:
     commits = ports.history.commits(bisection.request.repo, wanted) if wanted else {}
     numbers = numbers_of(bisection, probes)
     measured = telling.lines(numbers, measured_range(ports.history, bisection)) if numbers is not None else ()
-    return reports.report(bisection, probes, commits, builds, (*waits, *measured), spent(bisection, probes, now))
+    cost = spent(bisection, probes, now)
+    made = reports.report(bisection, probes, commits, builds, (*waits, *measured), cost)
+    return Findings(made, probes, commits)
+
+
+def git_log(ports: Ports, id: str) -> str:
+    """Errors: NotFound."""
+    found = findings(ports, id)
+    looked_up = found.bisection.bad_sha is not None
+    return git_logs.git_log(found, range_of(ports.history, found.bisection) if looked_up else None)
 
 
 def curve(ports: Ports, id: str) -> Curve:

@@ -10,6 +10,7 @@ from service.application.curve import Curve
 from service.application.lists import Page, Place, Sought
 from service.application.queries import LogStream
 from service.application.report import Report
+from service.application.reports.findings import Findings
 from service.application.work import Work
 from service.domain.bisection import Bisection, Build, Event, Node, Probe
 from service.domain.errors import NotFound
@@ -75,6 +76,14 @@ class Reads(Work):
     def report(self, id: str) -> Report:
         """Errors: NotFound."""
         return looks.report(self.ports, id)
+
+    def findings(self, id: str) -> Findings:
+        """Errors: NotFound."""
+        return looks.findings(self.ports, id)
+
+    def git_log(self, id: str) -> str:
+        """As of `git bisect log`. Errors: NotFound."""
+        return looks.git_log(self.ports, id)
 
     def curve(self, id: str) -> Curve:
         """Errors: NotFound, also where no metric was asked for."""

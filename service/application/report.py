@@ -70,7 +70,8 @@ def wanted_commits(bisection: Bisection, probes: Sequence[Probe]) -> frozenset[s
     """Every commit that a report of it shows."""
     ends = {*bisection.good_shas, *((bisection.bad_sha,) if bisection.bad_sha else ())}
     answer = bisection.answer.shas if bisection.answer else ()
-    return frozenset({*ends, *answer, *(probe.sha for probe in probes)})
+    said = (one.sha for one in bisection.overrides)
+    return frozenset({*ends, *answer, *(probe.sha for probe in probes), *said})
 
 
 def report(

@@ -160,6 +160,7 @@ def internal_error(error: BaseException) -> Problem:
 
 _LOOKED_FIRST = "looked first where "
 BUDGET = "the budget of"
+CONTRADICTION = "the verdicts cannot all be true"
 
 
 def looked_first(points: Sequence[str]) -> str:
@@ -247,7 +248,7 @@ def why_found(sha: str, probes: Sequence[Probe], confidence: float | None = None
 
 def why_contradiction(why: str) -> str:
     return (
-        f"the verdicts cannot all be true: {why}. "
+        f"{CONTRADICTION}: {why}. "
         "The failure may come and go along the range, or be flaky: then submit it with flaky: true"
     )
 

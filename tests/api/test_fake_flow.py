@@ -29,6 +29,8 @@ READING = (
     "probes",
     "probe",
     "report",
+    "findings",
+    "git_log",
     "curve",
     "builds",
     "log",

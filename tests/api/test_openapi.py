@@ -43,6 +43,7 @@ def test_every_route_is_described(document: dict[str, Any]) -> None:
         "post /api/v1/requests",
         "post /api/v1/bisections/{id}/judge",
         "post /api/v1/bisections/{id}/clone",
+        "get /api/v1/bisections/{id}/report",
         "post /api/v1/bisections/{id}/overrides",
         "post /api/v1/bisections/{id}/probes",
         "post /api/v1/nodes/{name}/return",

@@ -21,6 +21,8 @@ from service.application.lists import Page, Place, Sought
 from service.application.ports import Policy
 from service.application.queries import LogStream, known_build, log_of, log_of_build, metric_of
 from service.application.report import Report
+from service.application.reports.findings import Findings
+from service.application.reports.git_log import git_log
 from service.application.submission import Submission
 from service.application.submit import complete
 from service.domain.access import Caller
@@ -177,9 +179,17 @@ class FakeFlow:
         return self.tried[id]
 
     def report(self, id: str) -> Report:
+        return self.findings(id).report
+
+    def findings(self, id: str) -> Findings:
         found, probes = self.bisection(id), self.probes(id)
         cost = spent(found, probes, datetime.now(UTC))
-        return reports.report(found, probes, self.history, self.builds(id), (), cost)
+        made = reports.report(found, probes, self.history, self.builds(id), (), cost)
+        return Findings(made, probes, self.history)
+
+    def git_log(self, id: str) -> str:
+        order = tuple(self.history)
+        return git_log(self.findings(id), Range.of(order[1:]) if order else None)
 
     def curve(self, id: str) -> Curve:
         metric = metric_of(self.bisection(id))

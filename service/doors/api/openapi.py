@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from service.doors.api.action_bodies import ChangeBody, OverrideBody, ReprobeBody
 from service.doors.api.bodies import SubmissionBody
 from service.doors.api.document import JSON_TYPES, YAML_TYPES
+from service.doors.api.reports.whole import WholeReportView
 from service.doors.api.views import Problem
 
 REFS = "#/components/schemas/{model}"
@@ -77,6 +78,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     for body in _BODIES:
         schemas.update(_schemas(body, "validation"))
+    schemas.update(_schemas(WholeReportView, "serialization"))
     schemas.update(_schemas(Problem, "serialization"))
     return document
 

@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 MEANINGS: Mapping[int, str] = {
     403: "A page of another site asks for it.",
     404: "There is no such thing.",
+    406: "There is no such form of it.",
     409: "It exists, but not in a state that allows this.",
     410: "It was there, and was removed since.",
     413: "The request is larger than is read here.",
@@ -55,6 +56,7 @@ _UNSHOWN: Mapping[str, str] = {
 _ORDER = ("type", "title", "status", "detail", "instance", "field", "value", "advice", "errors")
 _SLUGS: Mapping[int, str] = {
     403: "other-site",
+    406: "not-acceptable",
     409: "conflict",
     410: "removed",
     413: "too-large",

@@ -5,11 +5,22 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends
 
 from service.doors import paths
-from service.doors.api.routes import actions, bisections, builds, events, metric, nodes, probes, requests, verdicts
+from service.doors.api.routes import (
+    actions,
+    bisections,
+    builds,
+    events,
+    metric,
+    nodes,
+    probes,
+    report,
+    requests,
+    verdicts,
+)
 from service.doors.api.sent import from_here
 
 #: In the order in which they stand in the OpenAPI document.
-_PARTS = (bisections, requests, actions, verdicts, metric, events, probes, builds, nodes)
+_PARTS = (bisections, requests, actions, verdicts, report, metric, events, probes, builds, nodes)
 
 router = APIRouter(prefix=paths.API, dependencies=[Depends(from_here)])
 for _part in _PARTS:
