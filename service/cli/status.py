@@ -58,6 +58,8 @@ def explained(error: UserError | ProblemError | NoService) -> CommandError:
     if isinstance(error, UserError):
         return CommandError(error.detail, error.advice)
     problem = error.problem
+    if problem.status == 401:
+        return CommandError(problem.detail, "give a token of this service in the variable FIRSTBAD_TOKEN")
     status = Status.FAILED if problem.status >= 500 else Status.USAGE
     if problem.errors:
         first, *others = (f"{each.detail}{'; ' if each.advice else ''}{each.advice}" for each in problem.errors)

@@ -104,7 +104,7 @@ class Below:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if self.progress is None or not self.progress.report.live:
             return
-        said = standing(self.progress.report)
+        said = standing(self.progress.report) + eta(self.progress)
         width = min(BAR_WIDTH, options.max_width - len(said) - 2)
         line = Table.grid(padding=(0, 2))
         bar = ProgressBar(total=1.0, completed=narrowed(self.progress.report), width=width, complete_style="cyan")
@@ -145,6 +145,23 @@ def standing(report: ReportView) -> str:
     if report.paused_at is not None:
         parts.append("paused")
     return ", ".join(parts)
+
+
+def eta(progress: Progress) -> str:
+    """How long it goes on, as fast as it went so far; empty where that says too little."""
+    report = progress.report
+    ended = [(probe.started_at, probe.finished_at) for probe in progress.probes if probe.verdict is not None]
+    times = [(start, end) for start, end in ended if start is not None and end is not None]
+    if len(times) < 2 or not report.expected_remaining or report.paused_at is not None:
+        return ""
+    took_s = (max(end for _, end in times) - min(start for start, _ in times)).total_seconds()
+    return f", about {_roughly(took_s / len(times) * report.expected_remaining)} at this pace"
+
+
+def _roughly(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def in_flight(report: ReportView) -> list[str]:

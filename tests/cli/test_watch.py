@@ -12,6 +12,8 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+from firstbad import Client
+from service.cli.watch import eta
 from service.domain.bisection import Answer, Purpose
 from service.domain.evidence import Fault, Verdict
 from service.domain.lifecycle import BisectionState, ProbeState
@@ -174,3 +176,19 @@ def test_of_an_ended_one_faults_stand_at_their_probe_and_what_was_not_needed_is_
         f"  #2   {sha(0)[:10]}  good   good end: script passed  1.5 s",
         f"  #3   {sha(4)[:10]}         not needed any more",
     ]
+
+
+def test_the_time_that_is_left_is_told_by_the_pace_so_far(flow: FakeFlow, terminal: Terminal) -> None:
+    id = flow.submit(SUBMISSION, TESTER).id
+    flow.look_up(id, 8)
+    begun = flow.bisection(id).created_at
+    for number in (1, 2):
+        probe = flow.judge(flow.plan(id, number), Verdict.GOOD, "script passed")
+        start = begun + timedelta(seconds=60 * (number - 1))
+        flow.tried[probe.id] = replace(probe, started_at=start, finished_at=start + timedelta(seconds=60))
+    flow.search(id, 4, 3.0)
+    with Client(terminal.url) as client:
+        progress = next(client.changes(id))
+        assert eta(progress) == ", about 3 min at this pace"
+        flow.pause(id, "test")
+        assert eta(next(client.changes(id))) == ""
