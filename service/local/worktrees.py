@@ -51,7 +51,7 @@ class Source:
     def refs(self) -> bytes:
         """As a file of packed refs."""
         git = Git(self.common, (f"--git-dir={self.common}",))
-        kinds = ("refs/heads", "refs/remotes", "refs/tags")
+        kinds = ("refs/heads", "refs/remotes", "refs/replace", "refs/tags")
         out = git.must("for-each-ref", "--format=%(objectname) %(refname)", *kinds).out
         symbolic = git.must("for-each-ref", "--format=%(symref) %(refname)", *kinds).out.splitlines()
         skipped = {line.split(b" ", 1)[1] for line in symbolic if not line.startswith(b" ")}
@@ -140,7 +140,7 @@ class WorkTree:
 
     def _forget_bytecode(self, before: str, after: str) -> None:
         """Python takes a file for unchanged that has the size and, to the second, the time of the one before."""
-        changed = self._git.must("diff", "--name-only", "--no-renames", "-z", before, after, "--", "*.py").out
+        changed = self._git.must("diff", "--name-only", "--no-renames", "--no-relative", "-z", before, after, "--", "*.py").out
         for name in paths(changed):
             source = self.path / name
             for kept in (source.parent / "__pycache__").glob(f"{_literal(source.stem)}.*.pyc"):

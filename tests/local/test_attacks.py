@@ -143,6 +143,8 @@ def test_interrupted_it_ends_what_runs_and_goes_on_later_with_the_verdicts_that_
     assert b"goes on where it was" in err
     assert not processes_in(checkout.home) and not checkout.left()
     (tmp_path / "go").touch()
+    with (checkout.runs()[0] / "probes.jsonl").open("a") as lines:
+        lines.write('{"number": 9, "sha": "cut off by a cra')
     told = checkout.found(*ends)
     assert answer(told) == [checkout.shas[FIRST_BAD]]
     assert len(checkout.runs()) == 1

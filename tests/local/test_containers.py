@@ -69,3 +69,14 @@ def test_killed_it_leaves_no_container_running(checkout: Checkout, docker_image:
     process.communicate(timeout=60)
     checkout.found("--good", checkout.shas[0], "--", "sh", "-c", f"test $(cat number) -lt {FIRST_BAD}")
     eventually(lambda: not containers(checkout), 20)
+
+
+def test_a_kill_for_want_of_memory_is_a_skip(checkout: Checkout, docker_image: str) -> None:
+    """Of a process of the script's, by the system: the exit status alone could mean anything."""
+    greedy = f"docker run --rm --memory 32m --network none {docker_image} python3 -c 'b\"x\" * (300 << 20)'"
+    script = checkout.script(f"test $(cat number) != 6 || {{ {greedy}; exit $?; }}\n{CHECK}")
+    told = checkout.found(f"{checkout.shas[4]}..{checkout.shas[8]}", "--skip-is", "good", "--", script)
+    assert answer(told) == [checkout.shas[FIRST_BAD]]
+    assert [probe["reason"] for probe in told["probes"] if probe["sha"] == checkout.shas[6]] == [
+        "killed for want of memory in script; counted as good"
+    ]
