@@ -24,6 +24,7 @@ from service.local.log import RunFolder
 from service.local.loop import End
 from service.local.processes import NotStarted
 from service.local.running import Run, Wish, begun, carry_out, prepared
+from service.local.step import named
 from service.local.telling import document, state_of
 from service.local.worktrees import NoRoom
 
@@ -116,7 +117,7 @@ def _note(run: Run, folder: RunFolder, state: str) -> None:
 
 
 def _finished(run: Run, folder: RunFolder, end: End, as_json: bool) -> Status:
-    shas = {one.seen.sha for one in end.judged} | set(run_shown.named(end.step))
+    shas = {one.seen.sha for one in end.judged} | set(named(end.step))
     titles = run.checkout.titles(shas) if shas else {}
     told = document(run, str(folder.path), end.judged, titles, end.step)
     folder.write_run(told)

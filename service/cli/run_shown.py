@@ -24,9 +24,9 @@ from service.local.history import Title
 from service.local.log import RunFolder
 from service.local.loop import End
 from service.local.running import Run
-from service.local.step import Step
+from service.local.step import Step, named
 from service.local.wrong_ends import WrongEnds
-from service.search import Found, Suspects
+from service.search import Contradiction, Found, Suspects
 
 BAR_WIDTH, NARROWEST_BAR = 32, 6
 #: Of suspects so many are told, and of a failing log so many lines.
@@ -148,15 +148,6 @@ def _row(number: int, sha: str, word: Text, said: Text, took: str) -> Table:
     return row
 
 
-def named(at: Step) -> tuple[str, ...]:
-    match at.over:
-        case Found(sha=sha):
-            return (sha,)
-        case Suspects(shas=shas):
-            return shas
-    return ()
-
-
 def answer(run: Run, folder: RunFolder, end: End, titles: Mapping[str, Title]) -> None:
     out = screen.console()
     out.print("")
@@ -168,15 +159,20 @@ def answer(run: Run, folder: RunFolder, end: End, titles: Mapping[str, Title]) -
             out.print(Text(f"{sha} is the {run.asked.terms.answer}{sure}", style="bold green"), soft_wrap=True)
             screen.put(out, _about(titles.get(sha), end.judged, folder))
         case Suspects(shas=shas, why=why):
-            out.print(
-                Text(f"The {run.asked.terms.answer} is one of {len(shas)}: {why}", style="yellow"), soft_wrap=True
-            )
-            for sha in shas[:MOST_SUSPECTS]:
-                out.print(Text(f"  {sha} {screen.clean(titles[sha].subject) if sha in titles else ''}"), soft_wrap=True)
-            if len(shas) > MOST_SUSPECTS:
-                out.print(f"  and {len(shas) - MOST_SUSPECTS} more")
+            _several(out, f"The {run.asked.terms.answer} is one of {len(shas)}: {why}", shas, titles)
+        case Contradiction(why=why):
+            said = f"No one commit explains all that was seen: {why}. Where the failure is flaky: --flaky"
+            _several(out, said, named(end.step), titles)
     out.print(Text(f"logs    {folder.path}"), soft_wrap=True)
     out.print(Text(f"replay  git bisect replay {shlex.quote(str(folder.replay))}"), soft_wrap=True)
+
+
+def _several(out: Console, said: str, shas: Sequence[str], titles: Mapping[str, Title]) -> None:
+    out.print(Text(said, style="yellow"), soft_wrap=True)
+    for sha in shas[:MOST_SUSPECTS]:
+        out.print(Text(f"  {sha} {screen.clean(titles[sha].subject) if sha in titles else ''}"), soft_wrap=True)
+    if len(shas) > MOST_SUSPECTS:
+        out.print(f"  and {len(shas) - MOST_SUSPECTS} more")
 
 
 def _about(title: Title | None, judged: Sequence[Judged], folder: RunFolder) -> Table:

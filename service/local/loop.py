@@ -16,7 +16,7 @@ from service.local.processes import Stop, Stopped
 from service.local.replay import replay
 from service.local.step import Step, Task, step
 from service.local.worktrees import Source, WorkTree
-from service.search import Found, Suspects
+from service.search import Found
 
 Titled = Callable[[Collection[str]], Mapping[str, Title]]
 
@@ -83,7 +83,8 @@ class Loop:
             for want in at.wanted[: len(self._free)]:
                 self._start(pool, want)
             done = wait(self._flying, return_when=FIRST_COMPLETED).done
-            for future in sorted(done, key=lambda each: self._flying[each].number):
+            # What failed comes last, so that no verdict beside it is lost.
+            for future in sorted(done, key=lambda each: (each.exception() is not None, self._flying[each].number)):
                 self._land(future)
 
     def _start(self, pool: ThreadPoolExecutor, want: Want) -> None:
@@ -115,12 +116,3 @@ class Loop:
         first_parent = self._bench.asked.first_parent
         text = replay(self._task.range_, told, self._titles, self._task.terms, first_parent=first_parent, found=found)
         self._bench.folder.write_replay(text)
-
-
-def answer_shas(at: Step) -> tuple[str, ...]:
-    match at.over:
-        case Found(sha=sha):
-            return (sha,)
-        case Suspects(shas=shas):
-            return shas
-    return ()

@@ -64,7 +64,7 @@ class Step:
 
     wanted: tuple[Want, ...] = ()
     worthless: tuple[str, ...] = ()
-    over: Found | Suspects | WrongEnds | None = None
+    over: Found | Suspects | Contradiction | WrongEnds | None = None
     left: int | None = None
     expected: float = 0.0
 
@@ -137,12 +137,9 @@ def _search(task: Task, judged: Sequence[Judged], flying: Sequence[Want]) -> Ste
             wanted = () if any(want.sha == sha for want in flying) else (Want(sha, Purpose.SEARCH),)
             tried = any(seen.sha == sha for seen in evidence)
             return Step(over=said) if tried else Step(wanted, left=1, expected=1.0)
-        case Contradiction(evidence=seen, why=why):
-            shas = tuple(dict.fromkeys(one.sha for one in seen))
-            return Step(over=Suspects(shas, f"no single commit explains what was seen: {why}"))
         case Suspects() if flying:
             return Step(left=len(said.shas))
-        case Found() | Suspects():
+        case Found() | Suspects() | Contradiction():
             return Step(over=said)
         case Searching(candidates_left=left, expected_probes=expected):
             return _go_on(task, evidence, [want.sha for want in flying], left, expected)
@@ -170,3 +167,15 @@ def _skipped(evidence: Evidence) -> bool:
 def _lowest(range_: Range, bads: Sequence[str]) -> str:
     """One at a time each bad commit is an ancestor of those before it, and so stands first in the order."""
     return min(bads, key=lambda sha: range_.find(sha) or 0)
+
+
+def named(at: Step) -> tuple[str, ...]:
+    """The commits that the end of a run speaks of."""
+    match at.over:
+        case Found(sha=sha):
+            return (sha,)
+        case Suspects(shas=shas):
+            return shas
+        case Contradiction(evidence=seen):
+            return tuple(dict.fromkeys(one.sha for one in seen))
+    return ()

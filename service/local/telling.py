@@ -8,16 +8,16 @@ from typing import Any
 from service.local.asked import Judged
 from service.local.history import Title
 from service.local.running import Run
-from service.local.step import Step
+from service.local.step import Step, named
 from service.local.wrong_ends import WrongEnds
-from service.search import Found, Suspects
+from service.search import Contradiction, Found, Suspects
 
 
 def state_of(at: Step) -> str:
     match at.over:
         case Found():
             return "found"
-        case Suspects():
+        case Suspects() | Contradiction():
             return "suspects"
         case WrongEnds():
             return "refused"
@@ -57,8 +57,8 @@ def _answer(at: Step | None, run: Run, titles: Mapping[str, Title]) -> dict[str,
                 "confidence": confidence,
                 "why": "",
             }
-        case Suspects(shas=shas, why=why):
-            commits = [_title(sha, titles) for sha in shas]
+        case Suspects(why=why) | Contradiction(why=why) if at is not None:
+            commits = [_title(sha, titles) for sha in named(at)]
             return {"what": run.asked.terms.answer, "commits": commits, "confidence": None, "why": why}
     return None
 

@@ -140,7 +140,9 @@ class WorkTree:
 
     def _forget_bytecode(self, before: str, after: str) -> None:
         """Python takes a file for unchanged that has the size and, to the second, the time of the one before."""
-        changed = self._git.must("diff", "--name-only", "--no-renames", "--no-relative", "-z", before, after, "--", "*.py").out
+        changed = self._git.must(
+            "diff", "--name-only", "--no-renames", "--no-relative", "-z", before, after, "--", "*.py"
+        ).out
         for name in paths(changed):
             source = self.path / name
             for kept in (source.parent / "__pycache__").glob(f"{_literal(source.stem)}.*.pyc"):

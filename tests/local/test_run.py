@@ -121,6 +121,14 @@ def test_another_failure_counts_with_a_warning_and_is_skipped_with_same_failure(
     assert answer(checkout.found("--same-failure", *ends)) == [checkout.shas[FIRST_BAD]]
 
 
+def test_verdicts_that_no_commit_explains_are_told_and_which_they_are(checkout: Checkout) -> None:
+    """The commit after a bad one is good: with several at once both are seen."""
+    script = checkout.script("case $(cat number) in 0|5|6|7|8) ;; *) exit 1;; esac\n")
+    result = checkout.run("-j", "9", "--good", checkout.shas[0], "--", script)
+    assert result.status == 1
+    assert "No one commit explains" in result.out and "--flaky" in result.out
+
+
 def test_the_fix_is_found_when_the_older_end_is_bad(checkout: Checkout) -> None:
     script = checkout.script(f"test $(cat number) -ge {FIRST_BAD}\n")
     told = checkout.found("--find-fix", f"{checkout.shas[0]}..", "--", script)
