@@ -155,7 +155,7 @@ class WorkTree:
         for item in paths(listed.out):
             key, _, where = item.partition("\n")
             source = self.source.module(key.removeprefix("submodule.").removesuffix(".path"))
-            if source is None or ".." in Path(where).parts:
+            if source is None or not (self.path / where).resolve().is_relative_to(self.path.resolve()):
                 continue
             entry = self._git("ls-tree", sha, "--", where).text.split()
             if len(entry) < 3 or entry[1] != "commit":

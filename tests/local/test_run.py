@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Terminal
+from tests.cli.conftest import FIRSTBAD, Terminal
 from tests.local.conftest import CHECK, FIRST_BAD, MANY, Checkout, answer, history, state, tried
 from tests.repositories import QUIET, NewCommit, build_repository, git
 
@@ -334,6 +336,24 @@ def test_a_merge_base_that_fails_is_refused_as_git_does(tmp_path: Path, terminal
     refused = checkout.run("--good", checkout.shas[3], "--", "test", "-e", "mended")
     assert refused.status == 2
     assert f"the merge base {checkout.shas[1][:12]} is bad" in refused.err
+
+
+def test_in_a_terminal_the_range_narrows_before_the_reader_s_eyes_and_elsewhere_lines_are_plain(
+    checkout: Checkout,
+) -> None:
+    script = checkout.script(CHECK)
+    plain = checkout.run("--good", checkout.shas[0], "--", script)
+    assert "\x1b" not in plain.out and "candidates left" in plain.out and "to come in" in plain.out
+    typed = shlex.join([str(FIRSTBAD), "run", "--again", "--good", checkout.shas[0], "--", script])
+    shown = subprocess.run(
+        ["script", "--quiet", "--return", "--command", f"stty cols 90; {typed}", "/dev/null"],
+        cwd=checkout.path,
+        env={**os.environ, **checkout.terminal.env, "TERM": "xterm-256color"},
+        capture_output=True,
+    )
+    assert shown.returncode == 0
+    assert b"\xe2\x94\x81" in shown.stdout and b"candidates left" in shown.stdout, "no bar"
+    assert f"{checkout.shas[FIRST_BAD]} is the first bad commit".encode() in shown.stdout
 
 
 def test_what_the_json_of_a_run_says_is_kept_beside_its_logs(checkout: Checkout) -> None:
