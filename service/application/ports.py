@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from service.application.aging import Aging
+from service.application.identity import Identity
 from service.application.lists import Lists
 from service.application.ordered import BuildOrder, ProbeOrder, SurveyOrder
 from service.application.waiting import Waiting
@@ -54,7 +55,7 @@ class Kept:
     needed: bool
 
 
-class Transaction(Aging, Lists, Waiting, Protocol):
+class Transaction(Aging, Identity, Lists, Waiting, Protocol):
     """One database transaction: everything in it is kept, or nothing is. Rows come and go as frozen dataclasses."""
 
     def add_bisection(self, bisection: Bisection) -> None: ...
@@ -287,6 +288,11 @@ class Watch(Protocol):
         `about`: ids by "bisection", "probe", "build", "attempt"; "topic" of a message."""
 
 
+class FailureReader(Protocol):
+    def __call__(self, log: str, project: tuple[str, ...]) -> str | None:
+        """What a log says that failed first, in its own words. `project`: names of the packages that it is about."""
+
+
 class Unwatched:
     def doing(self, what: str, **about: str) -> AbstractContextManager[None]:
         return nullcontext()
@@ -313,6 +319,11 @@ class Policy:
     callers: tuple[CallerPolicy, ...] = ()
 
 
+def unread(log: str, project: tuple[str, ...]) -> str | None:
+    """A reader of failures that finds none."""
+    return None
+
+
 @dataclass(frozen=True)
 class Ports:
     bisections: Bisections
@@ -327,3 +338,4 @@ class Ports:
     readers: tuple[Reader, ...] = ()
     policy: Policy = field(default_factory=lambda: Policy(frozenset(SandboxKind), SandboxKind.PROCESS))
     watch: Watch = field(default_factory=Unwatched)
+    failures: FailureReader = unread
