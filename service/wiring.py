@@ -91,7 +91,7 @@ def wire(settings: Settings, service: str = "firstbad") -> Wired:
     if settings.redis_url is None:
         raise ValueError("FIRSTBAD_REDIS_URL is not set: name a Redis, or use `firstbad up`, which starts its own")
     # Half a second of imports that those who only want the settings need not wait for.
-    from service.adapters import readers, servers
+    from service.adapters import failures, readers, servers
     from service.adapters.clock import RandomIds, SystemClock
     from service.adapters.git_history import GitHistory
     from service.adapters.live_logs import RedisLiveLogs
