@@ -113,6 +113,7 @@ def wire(settings: Settings, service: str = "firstbad") -> Wired:
         recipes=_recipes(settings),
         servers=servers.load(),
         readers=readers.load(),
+        failures=failures.said,
         policy=_policy(settings),
         watch=telemetry,
     )
