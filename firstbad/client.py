@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from firstbad import calls, flows
+from firstbad import calls, flows, steering
 from firstbad.methods import asks, asks_async, does, does_async, gives, gives_async
 from firstbad.progress import Progress
 from firstbad.transport import Async, Sync
@@ -21,6 +21,11 @@ class Client(Sync):
     resume = asks(calls.resume)
     prioritize = asks(calls.prioritize)
     judge_again = asks(calls.judge_again)
+    override = asks(steering.override)
+    reprobe = asks(steering.reprobe)
+    extend = asks(steering.extend)
+    clone = asks(steering.clone)
+    report = asks(steering.report)
     probes = does(flows.probes)
     builds = does(flows.builds)
     probe = asks(calls.probe)
@@ -51,6 +56,11 @@ class AsyncClient(Async):
     resume = asks_async(calls.resume)
     prioritize = asks_async(calls.prioritize)
     judge_again = asks_async(calls.judge_again)
+    override = asks_async(steering.override)
+    reprobe = asks_async(steering.reprobe)
+    extend = asks_async(steering.extend)
+    clone = asks_async(steering.clone)
+    report = asks_async(steering.report)
     probes = does_async(flows.probes)
     builds = does_async(flows.builds)
     probe = asks_async(calls.probe)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from service.application import wording
+from service.application.by_hand import standing
 from service.domain.bisection import Bisection, Build, Commit, Probe
 from service.domain.evidence import Verdict
 from service.domain.lifecycle import BisectionState, BuildState, ProbeState
@@ -100,6 +101,7 @@ def report(
             *wording.explanation(bisection, commits, wording.go_on(bisection, probes, commits)),
             *waits,
             *wording.drifted([_told(one) for one in drift]),
+            *_by_persons(bisection),
         ),
         wheels=wheels_of(bisection, builds),
         drift=drift,
@@ -107,6 +109,14 @@ def report(
         sent=sum(probe.state is ProbeState.QUEUED and probe.sent_at is not None for probe in probes),
         waiting=sum(probe.state is ProbeState.QUEUED and probe.sent_at is None for probe in probes),
     )
+
+
+def _by_persons(bisection: Bisection) -> Iterator[str]:
+    """What came of no run."""
+    for sha, said in standing(bisection).items():
+        yield f"By hand: {wording.short(sha)} is {said.verdict}, says {said.by} on {said.at:%Y-%m-%d}: {said.why}"
+    if bisection.clone_of is not None:
+        yield f"It was begun as a clone of {bisection.clone_of}."
 
 
 def wheels_of(bisection: Bisection, builds: Sequence[Build]) -> Wheels:

@@ -92,7 +92,7 @@ def budget(most: BudgetView) -> Iterator[str]:
 
 def spent(report: ReportView) -> list[str]:
     """Of each limit, how much is spent."""
-    most, cost = report.request.budget, report.spent
+    most, cost = report.budget, report.spent
     told = []
     if most.probes is not None:
         told.append(f"{cost.probes} of {screen.count(most.probes, 'probe')}")

@@ -33,7 +33,7 @@ ENTRIES = {
         exits=HELP,
     ),
     "list": Entry(
-        "looking:list_all",
+        "listing:list_all",
         "List bisections, newest first.",
         BISECT,
         ("firstbad list --live", "firstbad list --state found --project vllm --limit 5"),
@@ -43,6 +43,12 @@ ENTRIES = {
         "Print the log of a probe, or of its build.",
         BISECT,
         ("firstbad logs b57c.4 -f", "firstbad logs b57c.4 --build"),
+    ),
+    "export": Entry(
+        "export:export",
+        "Print the report on a bisection to pass it on, or write it into a file.",
+        BISECT,
+        ("firstbad export b57c | gh issue comment 12 -F -", "firstbad export b57c --format log -o bisect.log"),
     ),
     "cancel": Entry(
         "steering:cancel",
@@ -62,6 +68,30 @@ ENTRIES = {
         "Have a bisection go before others, or after them.",
         STEER,
         ("firstbad priority b57c high",),
+    ),
+    "override": Entry(
+        "actions:override",
+        "Say of a commit that it is good, bad or cannot be tested, whatever its runs show.",
+        STEER,
+        ("firstbad override b57c 72ab01c4 bad --why 'seen on my desk'", "firstbad override b57c 72ab none --why wrong"),
+    ),
+    "reprobe": Entry(
+        "actions:reprobe",
+        "Run a commit of a bisection once more.",
+        STEER,
+        ("firstbad reprobe b57c 72ab01c4 --why 'to be sure'",),
+    ),
+    "extend": Entry(
+        "actions:extend",
+        "Change what a bisection may cost; one that ended since that was spent goes on.",
+        STEER,
+        ("firstbad extend b57c --probes 80 --wall 12h",),
+    ),
+    "clone": Entry(
+        "actions:clone",
+        "Begin another bisection like one, with changes.",
+        STEER,
+        ("firstbad clone b57c --set bad=v1.5.1 --watch",),
     ),
     "judge": Entry(
         "operating:judge",

@@ -17,7 +17,7 @@ def read(name: str, changes: Sequence[str], script: Path | None) -> dict[str, An
     """Errors: CommandError, UserError."""
     document = parse(_bytes(name), JSON_TYPES[0] if name.endswith(".json") else YAML_TYPES[0])
     for change in changes:
-        _set(document, change)
+        set_key(document, change)
     if script is not None:
         document["script"] = _text(script)
     base = Path.cwd() if name == STANDARD_INPUT else Path(name).parent
@@ -43,7 +43,7 @@ def _text(path: Path) -> str:
         raise CommandError(f"--script {path}: it is no UTF-8 text", "a script is text; let it fetch data") from None
 
 
-def _set(document: dict[str, Any], change: str) -> None:
+def set_key(document: dict[str, Any], change: str) -> None:
     """`a.b=value` into the nested mapping."""
     path, equals, value = change.partition("=")
     *outer, last = path.split(".")

@@ -138,7 +138,7 @@ SCHEMA = {
         {"testcase", "properties", "system-out", "system-err"},
     ),
     "testcase": (
-        {"name", "classname", "time", "assertions", "status", "group"},
+        {"name", "classname", "time", "group"},
         {"name"},
         {"skipped", "error", "failure", "system-out", "system-err"},
     ),

@@ -68,7 +68,7 @@ def test_the_list_says_which_are_paused_and_which_go_first(terminal: Terminal, f
 def test_show_says_what_is_spent_and_what_waits(terminal: Terminal, flow: FakeFlow) -> None:
     (id,) = begun(flow)
     budget = Budget(probes=40, wall_s=6 * 3600.0, gpu_s=20 * 3600.0)
-    flow.kept[id] = replace(flow.kept[id], request=replace(flow.kept[id].request, budget=budget))
+    flow.kept[id] = replace(flow.kept[id], budget=budget)
     flow.look_up(id, 8)
     probe = flow.plan(id, 8, state=ProbeState.QUEUED, started_at=None, node=None, gpu_leased_s=5400.0)
     out = terminal.run("show", id).out

@@ -83,12 +83,6 @@ def _end(written: str, looked_up: tuple[Commit, ...], place: int) -> str:
     return f"{written} ({short(looked_up[place].sha)})" if place < len(looked_up) else written
 
 
-def by_hand(found: Findings) -> Iterator[str]:
-    """A line for each verdict that counts by a person's word."""
-    for sha, said in standing(found.bisection).items():
-        yield f"{short(sha)} is {said.verdict}, by {said.by} on {said.at:%Y-%m-%d}: {said.why}"
-
-
 def seconds(probe: Probe) -> float | None:
     """How long its last run took; None where none is over."""
     if probe.started_at is None or probe.finished_at is None:

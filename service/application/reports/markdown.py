@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from service.application.reports.findings import Findings, by_hand, facts, seconds, steps
+from service.application.reports.findings import Findings, facts, seconds, steps
 from service.domain.bisection import Probe
 from service.domain.duration import spoken
 
@@ -52,9 +52,6 @@ def _parts(found: Findings, repo: str) -> Iterator[str]:
         yield f"First bad commit: {first.sha} {text(first.subject)} ({by})"
     yield "\n".join(f"- {name}: {text(said)}" for name, said in facts(found, repo))
     yield "\n\n".join(code(line) if "\n" in line else text(line, 1000) for line in report.explanation)
-    if said := list(by_hand(found)):
-        yield "### Said by hand"
-        yield "\n".join(f"- {text(line, 700)}" for line in said)
     if report.evidence:
         yield "### Evidence"
         yield _table(found, [proof.probe for proof in report.evidence])

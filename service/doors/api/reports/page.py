@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from service.application.reports.findings import Findings, by_hand, facts, seconds, steps
+from service.application.reports.findings import Findings, facts, seconds, steps
 from service.domain.duration import spoken
 from service.doors.hiding import without_password
 
@@ -42,7 +42,6 @@ def page(found: Findings) -> str:
         bisection=found.bisection,
         first=found.first_bad,
         facts=list(facts(found, without_password(found.request.repo))),
-        said=list(by_hand(found)),
         proof={proof.probe.id for proof in found.report.evidence},
         steps=list(steps(found)),
         rows=rows,
