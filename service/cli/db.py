@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 app = typer.Typer(
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode=MARKUP,
     help="Look at the schema of the database, and take it to another version. FIRSTBAD_DATABASE_URL names it; else the "
     "SQLite in the home is meant.",

@@ -17,7 +17,7 @@ from service.cli.options import DEFAULT_URL, Json, Url
 from service.domain.duration import spoken
 from service.doors.api.views import RecipeView
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=MARKUP)
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=MARKUP)
 
 
 @app.callback()

@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from service.cli import asked, screen
+from service.cli.listing import left, state_shown
 from service.cli.plot import Plot
 from service.cli.watch import in_flight
-from service.domain.budget import Priority
 from service.domain.duration import spoken
 from service.domain.evidence import Verdict
 from service.domain.lifecycle import BisectionState, BuildState
@@ -40,44 +40,6 @@ def show(
         *_section("Builds", builds, _builds),
     ):
         screen.put(out, part)
-
-
-#: Columns of a list, and from which width of the terminal on each is shown.
-_COLUMNS = {"ID": 0, "STATE": 0, "LEFT": 60, "AGE": 72, "FIRST BAD": 90, "SUBMITTER": 110, "RANGE": 0}
-
-
-def bisections(items: Sequence[BisectionView], width: int = screen.WIDE) -> Table:
-    """A line each: what a narrow terminal has no room for is left out, and the range is cut."""
-    names = [name for name, least in _COLUMNS.items() if width >= least]
-    rows = [{name: cell for name, cell in _cells(item).items() if name in names} for item in items]
-    taken = (max(len(name), *(len(row[name]) for row in rows)) + 2 for name in names[:-1])
-    room = max(width - sum(taken), 10)
-    table = screen.columns(*names)
-    for row in rows:
-        row["RANGE"].truncate(room, overflow="ellipsis")
-        table.add_row(*row.values())
-    return table
-
-
-def _cells(item: BisectionView) -> dict[str, Text]:
-    first_bad = ", ".join(sha[:10] for sha in item.first_bad[:3]) + (" …" if len(item.first_bad) > 3 else "")
-    return {
-        "ID": Text(item.id),
-        "STATE": _standing(item),
-        "LEFT": Text(_left(item)),
-        "AGE": Text(screen.since(item.created_at)),
-        "FIRST BAD": Text(first_bad),
-        "SUBMITTER": Text(screen.clean(item.submitter)),
-        "RANGE": Text(screen.clean(f"{', '.join(item.good)}..{item.bad} of {item.repo}")),
-    }
-
-
-def _standing(item: BisectionView) -> Text:
-    """The state, and what else says whether anything is going to happen."""
-    more = [("paused", "yellow")] if item.paused_at is not None and item.live else []
-    if item.priority is not Priority.NORMAL and item.live:
-        more.append((f"{item.priority} priority", ""))
-    return Text.assemble(screen.styled(item.state), *((f", {word}", style) for word, style in more))
 
 
 def probe_table(probes: Sequence[ProbeView]) -> Table:
@@ -215,7 +177,7 @@ def _evidence(report: ReportView) -> Table:
 
 def _facts(report: ReportView, url: Callable[[str], str], by: str) -> Table:
     grid = screen.pairs()
-    grid.add_row("bisection", Text.assemble(report.id, "  ", _standing(report)))
+    grid.add_row("bisection", Text.assemble(report.id, "  ", state_shown(report)))
     if report.paused_at is not None and report.live:
         grid.add_row("paused", f"{_at_and_by(report.paused_at, by)}; go on with: firstbad resume {report.id}")
     if report.state is BisectionState.CANCELLED and report.ended_at is not None:
@@ -225,9 +187,7 @@ def _facts(report: ReportView, url: Callable[[str], str], by: str) -> Table:
     grid.add_row("good", _end(report.good, report.ends.good))
     grid.add_row("bad", _end((report.bad,), (report.ends.bad,) if report.ends.bad else ()))
     if report.candidates is not None:
-        grid.add_row(
-            "candidates", f"{_left(report)} left{_expected(report)}" if report.live else str(report.candidates)
-        )
+        grid.add_row("candidates", f"{left(report)} left{_expected(report)}" if report.live else str(report.candidates))
     grid.add_row("probes", _probes(report))
     if spent := asked.spent(report):
         grid.add_row("budget", ", ".join(spent))
@@ -259,10 +219,6 @@ def _end(written: Sequence[str], commits: Sequence[CommitView]) -> Text:
     found = [screen.clean(f"{commit.sha[:10]} {commit.subject}") for commit in commits]
     as_written = screen.clean(", ".join(written))
     return Text.assemble(as_written, ("  " + "; ".join(found) if found else "", "dim"))
-
-
-def _left(view: BisectionView) -> str:
-    return "" if view.candidates is None else f"{view.candidates_left} of {view.candidates}"
 
 
 def _expected(view: BisectionView) -> str:

@@ -19,11 +19,11 @@ from service.doors.api.views import BisectionView
 
 Ids = Annotated[
     list[str],
-    typer.Argument(metavar="ID…", help="Ids of bisections, or their beginnings.", autocompletion=complete.live_ids),
+    typer.Argument(metavar="ID", help="Ids of bisections, or their beginnings.", autocompletion=complete.live_ids),
 ]
 NoneOrIds = Annotated[
     list[str],
-    typer.Argument(metavar="[ID…]", help="Ids of bisections, or their beginnings.", autocompletion=complete.live_ids),
+    typer.Argument(metavar="ID", help="Ids of bisections, or their beginnings.", autocompletion=complete.live_ids),
 ]
 States = Annotated[
     list[BisectionState],

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from service.adapters.database.repository import Database
     from service.application.ports import Stored
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=MARKUP)
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=MARKUP)
 
 
 @app.callback()

@@ -16,6 +16,7 @@ from service.adapters.recipes import load
 from service.application.ports import Policy
 from service.application.submit import complete
 from service.cli import asked
+from service.cli.index import ENTRIES
 from service.cli.plot import Plot
 from service.cli.status import Status
 from service.domain.lifecycle import BisectionState
@@ -124,3 +125,8 @@ def test_every_state_status_and_member_is_told() -> None:
     assert all(f"| {status} |" in CLI for status in Status)
     shown = set(ReportView.model_fields) - {"id", "live", "links", "repo", "submitter"}
     assert all(f"`{name}`" in API for name in shown if not name.endswith("_at"))
+
+
+def test_every_command_is_told() -> None:
+    told = {word for row in re.findall(r"^\| ((?:`[^`]+`(?:, )?)+) \|", CLI, re.MULTILINE) for word in row.split()}
+    assert set(ENTRIES) <= {word.strip("`,") for word in told}

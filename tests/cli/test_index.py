@@ -74,7 +74,7 @@ def test_the_help_loads_no_command(terminal: Terminal) -> None:
     assert done.returncode == 0
     loaded = set(done.stderr.split())
     assert "service.cli.index" in loaded
-    assert not loaded & {"httpx", "pydantic", "sqlalchemy", "fastapi", "firstbad.client", "service.cli.looking"}
+    assert not loaded & {"httpx", "pydantic", "sqlalchemy", "fastapi", "firstbad.client", "service.cli.listing"}
 
 
 @pytest.mark.parametrize("columns", ["40", "200"])
@@ -89,3 +89,8 @@ def test_exit_statuses_are_told_in_the_help_of_what_ends_by_them(terminal: Termi
     wide = terminal.with_env(COLUMNS="400")
     for name in ("submit", "watch", "show"):
         assert status.HELP in " ".join(wide.run(name, "--help").out.split())
+
+
+def test_only_the_whole_command_sets_up_a_shell() -> None:
+    for command in (*LOADED.values(), *WHOLE.values()):
+        assert not any("--install-completion" in param.opts for param in command.params), command.name
