@@ -12,6 +12,8 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 MARKUP: Final = "rich"
+#: Options by which a shell is set up, of the whole command alone.
+SET_UP = ("install_completion", "show_completion")
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Entry:
         if isinstance(found, typer.Typer):
             command = get_command(found)
             command.name = name
+            command.params = [param for param in command.params if param.name not in SET_UP]
             return command
         alone = typer.Typer(add_completion=False, rich_markup_mode=MARKUP)
         alone.command(name, epilog=epilog(*self.examples, exits=self.exits))(found)
