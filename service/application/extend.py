@@ -19,7 +19,7 @@ def extend(tx: Transaction, found: Bisection, budget: Budget, by: str, now: date
     if found.budget == budget:
         return found
     over = found.state not in LIVE_BISECTIONS
-    if over and not _was_spent(found):
+    if over and not wording.is_budget_spent(found):
         raise NotNow(
             f"bisection {found.id} has ended, and not for its budget: {found.state}",
             value=found.id,
@@ -31,13 +31,6 @@ def extend(tx: Transaction, found: Bisection, budget: Budget, by: str, now: date
     if not over:
         return changed
     return reopen.reopened(tx, changed, now) if found.bad_sha is not None else _prepared_again(tx, changed, now)
-
-
-def _was_spent(ended: Bisection) -> bool:
-    """Whether it ended for that alone."""
-    why = ended.answer.why if ended.answer is not None else ""
-    early = ended.problem is not None and ended.problem.slug == "budget-spent"
-    return why.startswith(wording.BUDGET) if ended.state is BisectionState.SUSPECTS else early
 
 
 def _prepared_again(tx: Transaction, found: Bisection, now: datetime) -> Bisection:

@@ -98,7 +98,7 @@ def report(
         probes_running=tuple(probe for probe in probes if probe.state is ProbeState.RUNNING),
         headline=wording.headline(bisection, answer),
         explanation=(
-            *wording.explanation(bisection, commits, wording.go_on(bisection, probes, commits)),
+            *wording.explanation(bisection, commits, wording.go_on(bisection, spent)),
             *waits,
             *wording.drifted([_told(one) for one in drift]),
             *_by_persons(bisection),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from service.domain.bisection import Answer, Bisection, Commit, Probe, Problem, Purpose
+from service.domain.bisection import Answer, Bisection, Commit, Probe, Problem
 from service.domain.budget import Budget
 from service.domain.duration import spoken
 from service.domain.errors import BadEnds, UserError
@@ -17,7 +17,6 @@ from service.domain.spending import Spent
 from service.domain.suspects import count, shown
 
 LAST_LINES = 10
-BOTH_ENDS = 2
 #: No answer that stands on chances is said to be surer.
 SUREST = 0.999
 
@@ -159,7 +158,7 @@ def internal_error(error: BaseException) -> Problem:
 
 
 _LOOKED_FIRST = "looked first where "
-BUDGET = "the budget of"
+_BUDGET, BUDGET_SPENT = "the budget of", "budget-spent"
 CONTRADICTION = "the verdicts cannot all be true"
 
 
@@ -176,11 +175,11 @@ def noted(notes: Sequence[str], note: str) -> tuple[str, ...]:
 
 def budget_spent(budget: Budget, spent: Spent) -> Problem:
     return Problem(
-        "budget-spent",
+        BUDGET_SPENT,
         "The budget was spent before the ends were checked",
         f"{_of_budget(budget, spent)} before it was seen that good is good and bad is bad",
         field="budget",
-        advice="submit it again with a larger budget; wheels that were built are kept",
+        advice="give it a larger budget, and it goes on",
     )
 
 
@@ -191,29 +190,26 @@ def why_budget(budget: Budget, spent: Spent, expected: float | None) -> str:
     return f"{_of_budget(budget, spent)}{needed}"
 
 
-def go_on(bisection: Bisection, probes: Sequence[Probe], commits: Mapping[str, Commit]) -> tuple[str, ...]:
-    """The command with which one whose budget is spent finds the rest."""
-    answer, request = bisection.answer, bisection.request
-    if answer is None or bisection.state is not BisectionState.SUSPECTS or not answer.why.startswith(BUDGET):
+def is_budget_spent(ended: Bisection) -> bool:
+    """Whether it ended for that alone."""
+    why = ended.answer.why if ended.answer is not None else ""
+    early = ended.problem is not None and ended.problem.slug == BUDGET_SPENT
+    return why.startswith(_BUDGET) if ended.state is BisectionState.SUSPECTS else early
+
+
+def go_on(bisection: Bisection, spent: Spent) -> tuple[str, ...]:
+    """The command with which one whose budget is spent goes on."""
+    most, left = bisection.budget, bisection.candidates_left or 0
+    if not is_budget_spent(bisection):
         return ()
-    # What flaky runs and numbers say together would be lost with the commits that they are of.
-    narrowed = () if request.flaky or request.metric is not None else _narrowed(answer, probes, commits)
-    budget = request.budget.probes
-    needed = BOTH_ENDS + math.ceil(math.log2(max(bisection.candidates_left or len(answer.shas), 2)))
-    enough = needed if narrowed else max(2 * (budget or 0), needed)
-    larger = (f"budget.probes={enough}",) if budget is not None and budget < enough else ()
-    changes = "".join(f" --set {change}" for change in (*narrowed, *larger))
-    note = "" if changes else ", with a larger budget in it"
-    return (f"Wheels that were built are kept; go on with: firstbad submit request.yaml{changes}{note}",)
-
-
-def _narrowed(answer: Answer, probes: Sequence[Probe], commits: Mapping[str, Commit]) -> tuple[str, ...]:
-    """The ends that are known by now; none where the search has moved neither."""
-    below = {parent for sha in answer.shas if sha in commits for parent in commits[sha].parents}
-    good = [probe for probe in probes if probe.verdict is Verdict.GOOD and probe.sha in below]
-    bad = [probe for probe in probes if probe.verdict is Verdict.BAD and probe.sha in answer.shas]
-    searched = any(probe.purpose is Purpose.SEARCH for probe in (*good, *bad))
-    return (f"good={short(good[-1].sha)}", f"bad={short(bad[-1].sha)}") if good and bad and searched else ()
+    limits = []
+    if most.probes is not None and spent.probes >= most.probes:
+        limits.append(f"--probes {max(2 * most.probes, spent.probes + math.ceil(math.log2(max(left, 2))))}")
+    if most.wall_s is not None and spent.wall_s >= most.wall_s:
+        limits.append(f"--wall {math.ceil(2 * most.wall_s / 60)}m")
+    if most.gpu_s is not None and spent.gpu_s >= most.gpu_s:
+        limits.append(f"--gpu-hours {2 * most.gpu_s / 3600:.6g}")
+    return (f"It goes on where it is with: firstbad extend {bisection.id} {' '.join(limits) or '--probes …'}",)
 
 
 def _of_budget(budget: Budget, spent: Spent) -> str:
@@ -225,7 +221,7 @@ def _of_budget(budget: Budget, spent: Spent) -> str:
         parts.append(f"{spoken(budget.gpu_s)} of GPUs")
     if budget.probes is not None and (spent.probes >= budget.probes or not parts):
         parts.append(f"{budget.probes} {'probe' if budget.probes == 1 else 'probes'}")
-    return f"{BUDGET} {' and '.join(parts)} is spent ({what_was_spent(spent)})"
+    return f"{_BUDGET} {' and '.join(parts)} is spent ({what_was_spent(spent)})"
 
 
 def what_was_spent(spent: Spent) -> str:

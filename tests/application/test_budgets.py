@@ -17,6 +17,7 @@ from service.domain.recipe import Resources
 from service.domain.results import ProbeReport
 from tests.application import test_measuring as measuring
 from tests.application.conftest import World
+from tests.callers import TESTER
 from tests.fakes.workers import result
 from tests.repositories import NewCommit, build_repository
 
@@ -47,14 +48,15 @@ def test_so_many_probes_are_tried_and_no_more(world: World, width: int) -> None:
     assert len(found.answer.shas) < 19
     assert "the budget of 4 probes is spent (4 probes in" in found.answer.why
     report = world.flow.report(id)
-    (command,) = [line for line in report.explanation if "firstbad submit" in line]
-    ends = re.search("--set good=([0-9a-f]+) --set bad=([0-9a-f]+)", command)
-    assert ends is not None
-    good, bad = ([sha[:10] for sha in world.shas].index(end) for end in ends.groups())
-    assert world.shas[good + 1 : bad + 1] == found.answer.shas
+    (command,) = [line for line in report.explanation if "firstbad extend" in line]
+    enough = re.fullmatch(f"It goes on where it is with: firstbad extend {id} --probes ([0-9]+)", command)
     assert (report.spent.probes, report.spent.gpu_s) == (4, 0.0)
     (event,) = [event for event in world.flow.events(id) if event.kind == "budget"]
     assert event.data["spent"]["probes"] == 4  # type: ignore[index]
+    assert enough is not None
+    world.flow.extend(id, Budget(probes=int(enough[1])), TESTER)
+    world.workers.work(world.flow, world.truth(13))
+    assert world.flow.bisection(id).state is BisectionState.FOUND
 
 
 def test_of_many_suspects_the_first_and_the_last_are_named(world: World, tmp_path: Path) -> None:
@@ -68,7 +70,7 @@ def test_of_many_suspects_the_first_and_the_last_are_named(world: World, tmp_pat
     report = world.flow.report(id)
     assert report.headline == "one of 129 commits is the first bad one"
     spent, command, *listed = report.explanation
-    assert "129" not in spent and command.endswith("firstbad submit request.yaml --set budget.probes=10")
+    assert "129" not in spent and command.endswith(f"firstbad extend {id} --probes 10")
     assert [line[:10] for line in (*listed[:5], *listed[6:])] == [sha[:10] for sha in (*many[1:6], *many[-5:])]
     assert listed[5] == "… and 119 between"
 

@@ -157,7 +157,7 @@ def test_of_many_suspects_the_first_and_the_last_are_shown_below_what_to_do(term
     flow.end(id, BisectionState.SUSPECTS, Answer(tuple(sha(n) for n in range(1, 121)), why))
     lines = terminal.run("show", id).out.splitlines()
     assert lines[0] == "one of 120 commits is the first bad one"
-    assert lines[2] == f"  T{why[1:]}." and "go on with: firstbad submit request.yaml" in lines[3]
+    assert lines[2] == f"  T{why[1:]}." and "goes on where it is with: firstbad extend" in lines[3]
     shown = [line for line in lines if "Change number" in line and line.startswith("  ")]
     assert [line.split()[0] for line in shown] == [sha(n)[:10] for n in (*range(1, 6), *range(116, 121))]
     (gap,) = [line for line in lines if "between" in line]
