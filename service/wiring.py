@@ -104,7 +104,11 @@ def wire(settings: Settings, service: str = "firstbad") -> Wired:
     queue = CeleryQueue(settings.redis_url, telemetry.tracing.traceparent)
     ports = Ports(
         bisections=WatchedBisections(database(settings), telemetry.meters),
-        history=GitHistory(_made(settings.mirrors_dir), allow_file=settings.allow_file_repos),
+        history=GitHistory(
+            _made(settings.mirrors_dir),
+            allow_file=settings.allow_file_repos,
+            addresses=Addresses(settings.repo_hosts, settings.private_networks),
+        ),
         queue=queue,
         artifacts=store(settings),
         live=RedisLiveLogs(settings.redis_url),
@@ -116,6 +120,7 @@ def wire(settings: Settings, service: str = "firstbad") -> Wired:
         failures=failures.said,
         policy=_policy(settings),
         watch=telemetry,
+    from service.adapters.addresses import Addresses
     )
     return Wired(settings, Flow(ports), queue, telemetry)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -50,7 +50,6 @@ _INHERITED = (
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR",
     "GIT_CONFIG",
-    "GIT_CONFIG_COUNT",
     "GIT_CONFIG_PARAMETERS",
     "GIT_DIR",
     "GIT_GRAFT_FILE",
@@ -81,6 +80,18 @@ class Output:
         return self.out.decode("utf-8", "replace").strip()
 
 
+@dataclass(frozen=True)
+class Reach:
+    """The way to a repository, as git_reach.py finds it. `url`: for git. `config`, `environment`: for this one command.
+    `ssh`: options for OpenSSH, quoted."""
+
+    url: str
+    protocol: str
+    config: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    ssh: str = ""
+
+
 class GitCommand:
     """`ssh`: the command that reaches ssh servers, to which options that forbid questions are added."""
 
@@ -94,6 +105,7 @@ class GitCommand:
         self._environment = {
             "GIT_ALLOW_PROTOCOL": ":".join(protocols),
             "GIT_ASKPASS": "",
+            "GIT_CONFIG_COUNT": "0",
             "GIT_CONFIG_GLOBAL": str(config),
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_LFS_SKIP_SMUDGE": "1",
@@ -113,9 +125,13 @@ class GitCommand:
         limit_s: float | None = None,
         held: Sequence[int] = (),
         into: BinaryIO | None = None,
+        reach: Reach | None = None,
     ) -> Output:
         """`held`: open locks that git holds on to as well, should this process die before it. `into`: takes what git
-        prints, piece by piece, instead of `out`. Errors: MirrorFailed."""
+        prints, piece by piece, instead of `out`. `reach`: the way to the repository that this command goes to.
+
+        Errors: MirrorFailed.
+        """
         where = [] if mirror is None else [f"--git-dir={mirror}"]
         with tempfile.TemporaryFile() if stdin else nullcontext() as given:
             if given is not None:
@@ -131,7 +147,7 @@ class GitCommand:
                     strip_newline_in_stdout=False,
                     kill_after_timeout=limit_s,
                     output_stream=into,
-                    env=self._environment,
+                    env=self._environment if reach is None else self._reaching(reach),
                     pass_fds=tuple(held),
                 )
             except GitCommandNotFound as error:
@@ -140,3 +156,12 @@ class GitCommand:
         if status in (126, 127) or (status < 0 and "Timeout: the command" not in errors):
             raise MirrorFailed(f"git {arguments[0]} ended with status {status}: {shown(errors)[-500:]}")
         return output
+
+    def _reaching(self, reach: Reach) -> dict[str, str]:
+        """What is for one command does not stand in its arguments, which all of the machine may read."""
+        config = {"GIT_CONFIG_COUNT": str(len(reach.config))}
+        for place, (key, value) in enumerate(reach.config.items()):
+            config |= {f"GIT_CONFIG_KEY_{place}": key, f"GIT_CONFIG_VALUE_{place}": value}
+        ssh = f"{self._environment['GIT_SSH_COMMAND']} {reach.ssh}".strip()
+        only = {"GIT_ALLOW_PROTOCOL": reach.protocol, "GIT_SSH_COMMAND": ssh}
+        return {**self._environment, **config, **only, **reach.environment}

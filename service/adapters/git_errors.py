@@ -15,6 +15,8 @@ _OURS = re.compile(
 )
 #: All that git says when the process that unpacks was killed, while a broken connection leaves more lines.
 _SILENT_DEATH = "fatal: fetch-pack: invalid index-pack output"
+#: Git follows no redirect here.
+MOVED = re.compile(r"returned error: 30[12378]\b")
 SHALLOW = re.compile(r"source repository is shallow|shallow roots are not allowed")
 _MISSING = "not our ref|unadvertised object|couldn't find remote ref|no such remote ref"
 _FILLER = re.compile(r"Cloning into|fatal: Could not read from remote|Please make sure|and the repository exists")
@@ -84,6 +86,12 @@ def error_of(repo: str, output: Output, mirrors: Path) -> RepositoryUnavailable 
         if re.search(pattern, output.errors):
             return unavailable(repo, what, advice, output.errors)
     return unavailable(repo, "cannot be read", "check the address", output.errors)
+
+
+def moved(repo: str, to: str) -> RepositoryUnavailable:
+    """`to`: where it says that it is now; empty when that is not known."""
+    advice = f"give {to!r} if you trust it" if to else "give the address that it has now"
+    return unavailable(repo, "has moved to another address, which is not followed", advice)
 
 
 def checked(output: Output) -> Output:

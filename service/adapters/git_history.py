@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from service.adapters import repository_address
+from service.adapters.addresses import Addresses
 from service.adapters.git_changes import Changes
 from service.adapters.git_command import GitCommand
 from service.adapters.git_errors import checked
@@ -28,11 +29,13 @@ _FORMAT = "--format=%H%n%P%n%an%n%ct%n%s"
 class GitHistory:
     """Errors of every call besides those of the protocol: MirrorFailed, when the fault is on our side."""
 
-    def __init__(self, mirrors_dir: Path, allow_file: bool, *, ssh: str = "ssh") -> None:
+    def __init__(
+        self, mirrors_dir: Path, allow_file: bool, *, ssh: str = "ssh", addresses: Addresses | None = None
+    ) -> None:
         mirrors_dir.mkdir(parents=True, exist_ok=True)
         folder = mirrors_dir.resolve()
         self._git = GitCommand(folder, repository_address.protocols(allow_file), ssh)
-        self._mirrors = Mirrors(folder, self._git, allow_file=allow_file)
+        self._mirrors = Mirrors(folder, self._git, allow_file=allow_file, addresses=addresses or Addresses(), ssh=ssh)
         self._refs = Refs(self._git, self._mirrors, self.commits)
         self._trees = Trees(self._git)
         self._changes = Changes(self._git, folder)

@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from service.adapters import git_errors, repository_address
+from service.adapters import git_errors, git_reach, repository_address
+from service.adapters.addresses import Addresses
 from service.adapters.git_command import NETWORK_LIMIT_S, GitCommand, MirrorFailed, Output
 from service.application.ports import Asked
+from service.domain.errors import RepositoryUnavailable
 
 #: As long as a time.
 _NEVER = "-" * len("2026-01-01T00:00:00.000000+00:00")
@@ -32,14 +34,19 @@ _FETCH = ("fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "
 class Mirrors:
     """`folder` holds, for each repository, NAME.git and NAME.lock, and NAME.new-* while a clone is under way."""
 
-    def __init__(self, folder: Path, git: GitCommand, *, allow_file: bool) -> None:
+    def __init__(
+        self, folder: Path, git: GitCommand, *, allow_file: bool, addresses: Addresses, ssh: str = "ssh"
+    ) -> None:
         self._folder = folder
         self._git = git
         self._allow_file = allow_file
+        self._addresses = addresses
+        self._ssh = ssh
 
     def path(self, repo: str) -> Path:
         """Where the mirror is, or would be. Errors: RepositoryUnavailable for an address that is not allowed."""
         repository_address.check(repo, allow_file=self._allow_file)
+        git_reach.named(repo, self._addresses)
         return self._folder / f"{repository_address.mirror_name(repo)}.git"
 
     def existing(self, repo: str) -> Path:
@@ -90,7 +97,7 @@ class Mirrors:
             return True
         if git_errors.missing_object(output):
             return False
-        raise git_errors.error_of(repo, output, self._folder)
+        raise self._error(repo, output)
 
     def _update(self, repo: str, path: Path, held: int) -> None:
         if path.is_dir():
@@ -99,13 +106,14 @@ class Mirrors:
             self._clone(repo, path, held)
 
     def _clone(self, repo: str, path: Path, held: int) -> None:
+        way = git_reach.reach(repo, self._addresses, self._ssh)
         for left in self._folder.glob(f"{path.stem}.new-*"):
             shutil.rmtree(left)
         fresh = self._folder / f"{path.stem}.new-{secrets.token_hex(4)}"
         try:
-            output = self._git(*_CLONE, "--", repo, str(fresh), limit_s=NETWORK_LIMIT_S, held=(held,))
+            output = self._git(*_CLONE, "--", way.url, str(fresh), limit_s=NETWORK_LIMIT_S, held=(held,), reach=way)
             if output.status != 0:
-                raise git_errors.error_of(repo, output, self._folder)
+                raise self._error(repo, output)
             self._settle(repo, fresh)
             fresh.rename(path)
         finally:
@@ -125,18 +133,24 @@ class Mirrors:
             self._git("update-ref", "-d", _HEAD, mirror=path)
             output = self._fetch(path, held, repo, *_BRANCHES_AND_TAGS, prune=True)
         if output.status != 0 or git_errors.SHALLOW.search(output.errors):
-            raise git_errors.error_of(repo, output, self._folder)
+            raise self._error(repo, output)
 
     def _fetch(self, path: Path, held: int, repo: str, *refspecs: str, prune: bool = False) -> Output:
+        way = git_reach.reach(repo, self._addresses, self._ssh)
         options = ("--prune",) if prune else ()
-        command = (*_FETCH, *options, "--", repo, *refspecs)
-        output = self._git(*command, mirror=path, limit_s=NETWORK_LIMIT_S, held=(held,))
+        command = (*_FETCH, *options, "--", way.url, *refspecs)
+        output = self._git(*command, mirror=path, limit_s=NETWORK_LIMIT_S, held=(held,), reach=way)
         if output.status != 0 and re.search(r"\.lock': File exists", output.errors):
             # Whoever writes here holds our lock, git's own children too: these are left from a crash.
             for stale in path.rglob("*.lock"):
                 stale.unlink()
-            output = self._git(*command, mirror=path, limit_s=NETWORK_LIMIT_S, held=(held,))
+            output = self._git(*command, mirror=path, limit_s=NETWORK_LIMIT_S, held=(held,), reach=way)
         return output
+
+    def _error(self, repo: str, output: Output) -> RepositoryUnavailable | MirrorFailed:
+        if git_errors.MOVED.search(output.errors):
+            return git_errors.moved(repo, git_reach.leads_to(repo, self._addresses))
+        return git_errors.error_of(repo, output, self._folder)
 
 
 def full(sha: str) -> str:

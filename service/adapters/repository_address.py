@@ -10,7 +10,7 @@ from service.domain.errors import RepositoryUnavailable
 
 _ADVICE = "give an https://, ssh:// or git:// URL, or git@host:path"
 _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_.])?|\[[0-9A-Fa-f:.]+\]")
-_SCP = re.compile(r"(?P<user>[A-Za-z0-9_][A-Za-z0-9_.+-]*)@(?P<host>[^:/@]+|\[[^\]/@]*\]):(?P<path>[^:-].*)")
+SCP = re.compile(r"(?P<user>[A-Za-z0-9_][A-Za-z0-9_.+-]*)@(?P<host>[^:/@]+|\[[^\]/@]*\]):(?P<path>[^:-].*)")
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _BLANK = re.compile(r"[\x00-\x20\x7f\ud800-\udfff]")
@@ -32,7 +32,7 @@ def check(repo: str, *, allow_file: bool) -> None:
         _check_url(repo, url["scheme"].lower(), allow_file)
     elif repo.startswith("/"):
         _check_file(repo, allow_file)
-    elif (scp := _SCP.fullmatch(repo)) is not None:
+    elif (scp := SCP.fullmatch(repo)) is not None:
         _check_host(repo, scp["host"])
     else:
         why = "is neither a URL, nor git@host:path" + (", nor an absolute path" if allow_file else "")

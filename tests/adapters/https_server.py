@@ -7,7 +7,7 @@ import os
 import ssl
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -32,32 +32,46 @@ class GitServer:
 
 
 @contextmanager
-def serve(folder: Path, scratch: Path, password: str | None = None) -> Iterator[GitServer]:
-    """All repositories below `folder`; with `password`, for user `ada` only."""
-    certificate, key = _certificate(scratch)
+def serve(folder: Path, scratch: Path, password: str | None = None, names: Sequence[str] = ()) -> Iterator[GitServer]:
+    """All repositories below `folder`; with `password`, for user `ada` only. `names`: that its certificate has too."""
+    certificate = _certificate(scratch, names)
     server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
     state = GitServer(server.server_port, certificate)
     state.gate.set()
     server.RequestHandlerClass = _handler(folder, state, password)
+    with over_tls(server, state):
+        try:
+            yield state
+        finally:
+            state.gate.set()
+
+
+@contextmanager
+def over_tls(server: ThreadingHTTPServer, like: GitServer) -> Iterator[ThreadingHTTPServer]:
+    """Runs with the certificate of that other one."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
+    context.load_cert_chain(like.certificate, like.certificate.with_suffix(".key"))
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield state
+        yield server
     finally:
-        state.gate.set()
         server.shutdown()
         server.server_close()
 
 
-def _certificate(scratch: Path) -> tuple[Path, Path]:
+def _certificate(scratch: Path, names: Sequence[str]) -> Path:
     certificate, key = scratch / "server.pem", scratch / "server.key"
-    subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subject = [
+        "-subj",
+        "/CN=127.0.0.1",
+        "-addext",
+        ",".join(["subjectAltName=IP:127.0.0.1", *(f"DNS:{name}" for name in names)]),
+    ]
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *subject]
     subprocess.run([*command, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
-    return certificate, key
+    return certificate
 
 
 def _handler(folder: Path, state: GitServer, password: str | None) -> type[BaseHTTPRequestHandler]:

@@ -21,13 +21,15 @@ from service.adapters.git_history import GitHistory
 from service.application.ports import Asked
 from service.domain.errors import RepositoryUnavailable, UnknownRef
 from tests.adapters import https_server
+from tests.reached import loopback
 from tests.repositories import QUIET, NewCommit, build_repository, git
 
 REFRESH = """
 import sys
 from pathlib import Path
 from service.adapters.git_history import GitHistory
-GitHistory(Path(sys.argv[1]), True).refresh(sys.argv[2])
+from tests.reached import loopback
+GitHistory(Path(sys.argv[1]), True, addresses=loopback()).refresh(sys.argv[2])
 """
 LITTLE_ROOM = """
 import resource
@@ -42,7 +44,7 @@ def mirrors(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def history(mirrors: Path) -> GitHistory:
-    return GitHistory(mirrors, allow_file=True)
+    return GitHistory(mirrors, allow_file=True, addresses=loopback())
 
 
 @pytest.fixture
@@ -155,7 +157,7 @@ def test_a_mirror_that_was_removed_is_cloned_again_by_whatever_reads_it(history:
 
 
 def test_a_check_says_what_may_be_read_without_reading_it(mirrors: Path, tmp_path: Path) -> None:
-    history = GitHistory(mirrors, allow_file=False)
+    history = GitHistory(mirrors, allow_file=False, addresses=loopback())
     history.check("https://no-such-host.invalid/a")
     with pytest.raises(RepositoryUnavailable, match="own disk"):
         history.check(str(tmp_path))
@@ -268,7 +270,7 @@ def test_neither_the_users_settings_nor_hooks_nor_a_hooks_environment_matter(
 
 
 def test_a_repository_over_https_is_mirrored(server: https_server.GitServer, mirrors: Path, source: Path) -> None:
-    history = GitHistory(mirrors, allow_file=False)
+    history = GitHistory(mirrors, allow_file=False, addresses=loopback())
     url = server.url("source/.git")
     history.refresh(url)
     newer = add(source)
@@ -349,11 +351,14 @@ def test_a_repository_over_ssh_is_mirrored_and_nothing_is_asked(source: Path, mi
     fake, seen = tmp_path / "ssh", tmp_path / "seen"
     fake.write_text(f'#!/bin/sh\necho "$@" >>{seen}\nfor last; do :; done\nexec sh -c "$last"\n')
     fake.chmod(0o755)
-    history = GitHistory(mirrors, allow_file=False, ssh=str(fake))
+    history = GitHistory(mirrors, allow_file=False, ssh=str(fake), addresses=loopback({"example.org": "127.0.0.1"}))
     for repo in (f"git@example.org:{source}", f"ssh://git@example.org:2222{source}"):
         history.refresh(repo)
         assert resolved(history, repo, "main") == git(source, "rev-parse", "main")
-    assert seen.read_text().count("BatchMode=yes") == len(seen.read_text().splitlines())
+    connected = [line for line in seen.read_text().splitlines() if not line.startswith("-G ")]
+    assert len(connected) == 2 and all("BatchMode=yes" in line for line in connected)
+    assert all("-o HostName=127.0.0.1 " in line and "-o CheckHostIP=no " in line for line in connected)
+    assert "HostKeyAlias=example.org " in connected[0] and "HostKeyAlias=[example.org]:2222 " in connected[1]
 
 
 def test_a_host_that_does_not_exist_is_named_as_such(history: GitHistory, mirrors: Path) -> None:
@@ -390,7 +395,7 @@ def test_what_was_asked_for_before_the_last_fetch_began_needs_no_other_one(
     server: https_server.GitServer, mirrors: Path, history: GitHistory, source: Path
 ) -> None:
     url, now = server.url("source/.git"), datetime(2026, 1, 1, 12, tzinfo=UTC)
-    others = [GitHistory(mirrors, allow_file=False) for _ in range(2)]
+    others = [GitHistory(mirrors, allow_file=False, addresses=loopback()) for _ in range(2)]
     history.refresh(url)
     newer = add(source)
     del server.commands[:]
