@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from firstbad import calls, flows, steering
+from firstbad import access, calls, flows, steering
 from firstbad.methods import asks, asks_async, does, does_async, gives, gives_async
 from firstbad.progress import Progress
 from firstbad.transport import Async, Sync
@@ -13,7 +13,8 @@ class Client(Sync):
     """Errors of every method: ProblemError, NoService. Ids may be shortened with `find` first."""
 
     submit = asks(calls.submit)
-    complete = asks(calls.complete)
+    dry_run = asks(calls.dry_run)
+    parse = asks(calls.parse)
     bisection = asks(calls.bisection)
     bisections = asks(calls.bisections)
     cancel = asks(calls.cancel)
@@ -26,6 +27,9 @@ class Client(Sync):
     extend = asks(steering.extend)
     clone = asks(steering.clone)
     report = asks(steering.report)
+    create_token = asks(access.create_token)
+    tokens = asks(access.tokens)
+    revoke_token = asks(access.revoke_token)
     probes = does(flows.probes)
     builds = does(flows.builds)
     probe = asks(calls.probe)
@@ -48,7 +52,8 @@ class AsyncClient(Async):
     """As Client, with the same methods: to be awaited, or iterated over with `async for`."""
 
     submit = asks_async(calls.submit)
-    complete = asks_async(calls.complete)
+    dry_run = asks_async(calls.dry_run)
+    parse = asks_async(calls.parse)
     bisection = asks_async(calls.bisection)
     bisections = asks_async(calls.bisections)
     cancel = asks_async(calls.cancel)
@@ -61,6 +66,9 @@ class AsyncClient(Async):
     extend = asks_async(steering.extend)
     clone = asks_async(steering.clone)
     report = asks_async(steering.report)
+    create_token = asks_async(access.create_token)
+    tokens = asks_async(access.tokens)
+    revoke_token = asks_async(access.revoke_token)
     probes = does_async(flows.probes)
     builds = does_async(flows.builds)
     probe = asks_async(calls.probe)

@@ -74,6 +74,7 @@ def up(home: Path, port: int, slots: int, on_ready: Callable[[str], None]) -> No
         stack.enter_context(only_one(settings.home_dir))
         listener = _listening(settings, stack)
         _migrate(settings.database)
+        _not_open_to_others(settings)
         redis = None if settings.redis_url else EmbeddedRedis(settings.home_dir / "redis")
         redis_url = stack.enter_context(redis) if redis else str(settings.redis_url)
         environment = _environment(settings, redis_url)
@@ -102,6 +103,22 @@ def _migrate(database: str) -> None:
         migrate.upgrade(database)
     except (ValueError, migrate.WrongSchema, migrate.DatabaseUnavailable) as error:
         raise CannotStart(f"the database: {error}") from None
+
+
+def _not_open_to_others(settings: wiring.Settings) -> None:
+    """Arbitrary code runs here: who can reach it from elsewhere must be known."""
+    if settings.host.is_loopback:
+        return
+    if settings.open:
+        raise CannotStart(
+            f"FIRSTBAD_AUTH=open: on {settings.host}, which others can reach, anybody could run what they like here; "
+            "remove it, or listen on 127.0.0.1"
+        )
+    if not wiring.any_token(settings):
+        raise CannotStart(
+            f"on {settings.host} callers need tokens, and there is none yet; make the first one:\n"
+            f"  firstbad token create NAME --scope admin --database --home {settings.home_dir}"
+        )
 
 
 def _environment(settings: wiring.Settings, redis_url: str) -> dict[str, str]:

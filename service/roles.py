@@ -12,11 +12,14 @@ from service.wiring import Wired
 def serve(wired: Wired, listen_fd: int) -> None:
     import uvicorn
 
+    from service.doors.gate import Gate
     from service.web import LOOPBACK, create_app
 
+    settings = wired.settings
+    gate = Gate(open=settings.open, public=settings.public, rate=settings.rate)
     ours = name_of(str(wired.settings.host))
     hosts = (*LOOPBACK, ours, *sorted(wired.settings.allowed_hosts))
-    app = create_app(wired.flow, allowed_hosts=hosts, meters=wired.telemetry.meters.registry)
+    app = create_app(wired.flow, allowed_hosts=hosts, meters=wired.telemetry.meters.registry, gate=gate)
 
     def end(*_: object) -> None:
         """Uvicorn raises the signal again that it ended by. It ends the process, whatever threads still wait for, but

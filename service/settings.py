@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, ByteSize, Field, IPvAnyAddress, ValidationError, field_validator
+from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, IPvAnyAddress, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 #: What a worker alone is told, which stands in the same environment.
@@ -56,6 +56,12 @@ def _age(written: object) -> object:
     return float(found[1]) * _SECONDS[found[2]] if found else written
 
 
+def _rate(written: str) -> str:
+    if not re.fullmatch(r"[1-9][0-9]{0,8}/(second|minute|hour|day)", written):
+        raise ValueError("it is no rate: a number, / and second, minute, hour or day")
+    return written
+
+
 #: In seconds.
 Age = Annotated[float, BeforeValidator(_age), Field(gt=0)]
 
@@ -89,6 +95,19 @@ class Settings(BaseSettings):
     )
     allow_file_repos: bool = Field(
         default=True, description="whether a repository may be a folder of this machine", examples=["true"]
+    )
+    auth: Literal["open", "required"] | None = Field(
+        default=None,
+        description="whether callers need a token; without it they do on all addresses but those of loopback",
+        examples=["required"],
+    )
+    public: bool = Field(
+        default=False, description="whether anybody may read where tokens are required", examples=["false"]
+    )
+    rate: Annotated[str, AfterValidator(_rate)] = Field(
+        default="1200/minute",
+        description="requests of one token, or of one address without one",
+        examples=["1200/minute"],
     )
     policies: str = Field(
         default="",
@@ -164,6 +183,11 @@ class Settings(BaseSettings):
         if self.sandboxes is not None:
             return self.sandboxes
         return frozenset({"process", "docker"} if self.host.is_loopback else {"docker"})
+
+    @property
+    def open(self) -> bool:
+        """Whether whoever reaches the service may do all."""
+        return self.auth == "open" if self.auth is not None else self.host.is_loopback
 
     @property
     def usual_sandbox(self) -> SandboxName:

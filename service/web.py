@@ -20,12 +20,12 @@ from service.domain.errors import TooLarge, UserError
 from service.doors import health, metrics, paths
 from service.doors.api import openapi, problems
 from service.doors.api.routes import router
-from service.doors.api.views import Problem, Root
+from service.doors.api.views import Root
 from service.doors.dashboard import pages
+from service.doors.gate import RETRY_AFTER_S, Gate, Gatekeeper
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 BODY_BYTES = 1024 * 1024
-RETRY_AFTER_S = 5
 _ID = re.compile(r"/(bisection|probe|build)s/([A-Za-z0-9][A-Za-z0-9._-]{0,99})")
 
 SECURITY_HEADERS = {
@@ -54,9 +54,11 @@ def create_app(
     meters: CollectorRegistry | None = None,
     check_within_s: float = health.WITHIN_S,
     count_within_s: float = metrics.WITHIN_S,
+    gate: Gate | None = None,
 ) -> FastAPI:
     """`allowed_hosts`: the names that clients may use for this service, without port; "*" allows all. `meters`: what
-    this process measures of itself. Seconds that a check of a part, and counting for the metrics, may take."""
+    this process measures of itself. `gate`: who is let in; without one, whoever asks. Seconds that a check of a part,
+    and counting for the metrics, may take."""
     app = FastAPI(
         title="firstbad",
         version=version("firstbad"),
@@ -75,6 +77,7 @@ def create_app(
     app.include_router(metrics.router(flow.figures, meters or CollectorRegistry(), count_within_s))
     openapi.describe(app)
     app.add_middleware(BodyLimit, most=body_bytes)
+    app.add_middleware(Gatekeeper, gate=gate or Gate(), recognize=flow.recognize)
     app.add_middleware(KnownHost, allowed=allowed_hosts)
     app.add_middleware(SecureHeaders)
     app.add_middleware(Bound)
@@ -82,14 +85,7 @@ def create_app(
 
 
 def _busy(request: Request, error: Exception) -> Response:
-    problem = Problem(
-        type="/problems/database-busy",
-        title="The database is busy or away",
-        status=503,
-        detail=str(error)[:500],
-        instance=request.url.path,
-        advice=f"send it again in {RETRY_AFTER_S} seconds",
-    )
+    problem = problems.busy(error, request.url.path, RETRY_AFTER_S)
     return problems.response(problem, {"Retry-After": str(RETRY_AFTER_S)})
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from service.application.ports import Policy, Ports
+from service.domain.access import Scope, Token
 from service.domain.policy import CallerPolicy
 from service.domain.recipe import Recipe, SandboxKind
 from service.settings import Inherited, Settings, complaints, environment, misspelt
@@ -23,11 +24,13 @@ __all__ = [
     "Inherited",
     "Settings",
     "Wired",
+    "any_token",
     "check",
     "complaints",
     "environment",
     "inherited",
     "log_to_stderr",
+    "make_token",
     "misspelt",
     "settings",
     "wire",
@@ -86,12 +89,34 @@ def database(settings: Settings) -> Database:
     return Database(create_engine(settings.database))
 
 
+def any_token(settings: Settings) -> bool:
+    """Whether there is one that works."""
+    from service.adapters.clock import SystemClock
+    from service.application.access import works
+
+    now = SystemClock().now()
+    with database(settings).reading() as tx:
+        return any(works(token, now) for token in tx.tokens())
+
+
+def make_token(settings: Settings, name: str, scope: Scope, days: float | None) -> tuple[Token, str]:
+    """In the database itself, as by who may read and write it. Errors: BadRequest."""
+    from service.adapters.clock import SystemClock
+    from service.application.access import keep, new_token
+
+    made, text = new_token(name, scope, "who holds the database", days, SystemClock().now())
+    with database(settings).transaction() as tx:
+        keep(tx, made)
+    return made, text
+
+
 def wire(settings: Settings, service: str = "firstbad") -> Wired:
     """`service`: by which name it traces what it does."""
     if settings.redis_url is None:
         raise ValueError("FIRSTBAD_REDIS_URL is not set: name a Redis, or use `firstbad up`, which starts its own")
     # Half a second of imports that those who only want the settings need not wait for.
     from service.adapters import failures, readers, servers
+    from service.adapters.addresses import Addresses
     from service.adapters.clock import RandomIds, SystemClock
     from service.adapters.git_history import GitHistory
     from service.adapters.live_logs import RedisLiveLogs
@@ -120,7 +145,6 @@ def wire(settings: Settings, service: str = "firstbad") -> Wired:
         failures=failures.said,
         policy=_policy(settings),
         watch=telemetry,
-    from service.adapters.addresses import Addresses
     )
     return Wired(settings, Flow(ports), queue, telemetry)
 

@@ -17,11 +17,13 @@ from service.application import (
     wording,
 )
 from service.application import prepare as preparation
+from service.application.access import Access
 from service.application.actions import Actions
 from service.application.begun import begun
 from service.application.clone import as_cloned
 from service.application.keys import scope_of
 from service.application.ports import Asked
+from service.application.previews import Previews
 from service.application.reads import Reads
 from service.application.submission import Submission
 from service.application.submit import complete
@@ -35,7 +37,7 @@ from service.domain.lifecycle import BisectionState
 from service.domain.results import BuildReport, ProbeReport, SurveyReport
 
 
-class Flow(Actions, Reads, Upkeep):
+class Flow(Access, Actions, Previews, Reads, Upkeep):
     # What a door asks for
 
     def draft(self, submission: Submission, caller: Caller) -> Request:

@@ -17,6 +17,12 @@ ENTRIES = {
         ("firstbad submit request.yaml --watch", "firstbad submit request.yaml --set good=v1.4.0 --dry-run"),
         exits=HELP,
     ),
+    "parse": Entry(
+        "parse:parse",
+        "Read the text of an issue, and print the request that it makes.",
+        BISECT,
+        ("firstbad parse issue.md", "firstbad parse issue.md | firstbad submit - --set repo=./checkout --dry-run"),
+    ),
     "run": Entry(
         "run:run",
         "Find the first bad commit of this checkout with a script, as git bisect run does, and several at once.",
@@ -128,6 +134,7 @@ ENTRIES = {
         "Look at the recipes: how each project is built and run, where a request says nothing else.",
         OPERATE,
     ),
+    "token": Entry("token:app", "Make, list and revoke the tokens by which callers are known.", OPERATE),
     "db": Entry("db:app", "Look at the schema of the database, and take it to another version.", OPERATE),
     "store": Entry("store:app", "Look after the artifact store, where wheels and logs are kept.", OPERATE),
 }

@@ -30,6 +30,32 @@ class NotAllowed(UserError):
     status = 403
 
 
+class Unauthenticated(UserError):
+    slug = "unauthenticated"
+    title = "Nobody here knows who asks"
+    status = 401
+
+
+class Forbidden(UserError):
+    """What may be done depends on who asks."""
+
+    slug = "forbidden"
+    title = "This caller may not do this"
+    status = 403
+
+
+class TooMany(UserError):
+    """`wait_s`: seconds until it may be tried again."""
+
+    slug = "too-many-requests"
+    title = "Too many requests"
+    status = 429
+
+    def __init__(self, detail: str, wait_s: int) -> None:
+        super().__init__(detail, advice=f"send it again in {wait_s} seconds")
+        self.wait_s = wait_s
+
+
 class NotFound(UserError):
     slug = "not-found"
     title = "There is no such thing"

@@ -10,14 +10,16 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-from service.adapters import readers, servers
+from service.adapters import failures, readers, servers
 from service.application import allowed, commits, health, queries, reopen
 from service.application import follow as following
 from service.application import report as reports
 from service.application.begun import begun
 from service.application.clone import as_cloned
 from service.application.curve import Curve
+from service.application.dry_run import Preview, serving
 from service.application.lists import Page, Place, Sought
+from service.application.parse import Draft, Known, parse
 from service.application.ports import Policy
 from service.application.queries import LogStream, known_build, log_of, log_of_build, metric_of
 from service.application.report import Report
@@ -37,6 +39,7 @@ from service.domain.recipe import Recipe, SandboxKind
 from service.domain.spending import spent
 from service.search.graph import Range
 from tests.fakes.live import LiveWorkers
+from tests.fakes.tokens import FakeTokens
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -52,13 +55,14 @@ def commit(index: int, subject: str | None = None) -> Commit:
     return Commit(sha(index), subject or f"Change number {index}", "Ann Example", at, parents)
 
 
-class FakeFlow:
+class FakeFlow(FakeTokens):
     """Has the methods of `Flow`; those below "What a test lets happen" are its own."""
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
+        self.kept_tokens = ()
         self.kept: dict[str, Bisection] = {}
         self.keys: list[str | None] = []
         self.tried: dict[str, Probe] = {}
@@ -82,6 +86,16 @@ class FakeFlow:
         policy = Policy(frozenset(SandboxKind), SandboxKind.PROCESS)
         request = complete(submission, self.known_recipes, policy, servers.load(), readers.load())
         return allowed.allowed(request, caller, self.policies)
+
+    def dry_run(self, submission: Submission, caller: Caller) -> Preview:
+        request = self.draft(submission, caller)
+        nodes = serving(self.machines, request.recipe.resources, datetime.now(UTC))
+        return Preview(request, unread="There is no repository in memory.", nodes=nodes, notes=request.notes)
+
+    def parse(self, text: str, project: str | None = None) -> Draft:
+        if project is not None and project not in self.known_recipes:
+            raise NotFound(f"there is no recipe {project!r}", value=project, field="project", advice="known: python")
+        return parse(text, Known({}, project), servers.load(), failures.said)
 
     def submit(self, submission: Submission, caller: Caller, key: str | None = None) -> Bisection:
         request = self.draft(submission, caller)

@@ -13,6 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from service.adapters.database import standing
+from service.adapters.database.access import SqlAccess
 from service.adapters.database.aging import SqlAging
 from service.adapters.database.engine import for_reading, will_pass
 from service.adapters.database.figures import SqlFigures
@@ -35,7 +36,7 @@ for _kind, _table in ((Bisection, BISECTIONS), (Probe, PROBES)):
     _BY_ID[_kind, True] = _BY_ID[_kind, False].with_for_update(key_share=True)
 
 
-class SqlTransaction(SqlAging, SqlFigures, SqlLists, Turns):
+class SqlTransaction(SqlAccess, SqlAging, SqlFigures, SqlLists, Turns):
     """Lives as long as its connection's transaction. Not for more than one thread.
 
     `lock`: SELECT … FOR NO KEY UPDATE, which excludes itself, but not the check that a new event's bisection is there.

@@ -21,7 +21,8 @@ log = logging.getLogger(__name__)
 
 #: What a status means here, for the OpenAPI document.
 MEANINGS: Mapping[int, str] = {
-    403: "A page of another site asks for it.",
+    401: "It needs a token, and this is none that works.",
+    403: "The caller may not, by its scope or by a policy; or a page of another site asks for it.",
     404: "There is no such thing.",
     406: "There is no such form of it.",
     409: "It exists, but not in a state that allows this.",
@@ -30,9 +31,12 @@ MEANINGS: Mapping[int, str] = {
     415: "The body has a content type that is not read here.",
     421: "The request is for another host.",
     422: "Something in the request cannot be used; `field` names it.",
+    429: "Too many requests; `Retry-After` says when to ask again.",
     500: "firstbad failed; its log says why.",
     503: "The database is busy; nothing was kept. Try again in a moment.",
 }
+#: What any route may answer.
+ANY = (401, 421, 429, 500, 503)
 MOST_ERRORS = 20
 #: How to write what must be a mapping, by its field.
 _MAPPINGS: Mapping[str, str] = {
@@ -55,13 +59,15 @@ _UNSHOWN: Mapping[str, str] = {
 }
 _ORDER = ("type", "title", "status", "detail", "instance", "field", "value", "advice", "errors")
 _SLUGS: Mapping[int, str] = {
-    403: "other-site",
+    401: "unauthenticated",
+    403: "forbidden",
     406: "not-acceptable",
     409: "conflict",
     410: "removed",
     413: "too-large",
     421: "wrong-host",
     422: "bad-request",
+    429: "too-many-requests",
     500: "internal-error",
     503: "database-busy",
 }
@@ -69,7 +75,7 @@ _SLUGS: Mapping[int, str] = {
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """For a route's `responses`: the problems that it may answer besides those of any route."""
-    return {status: _documented(status) for status in sorted({*statuses, 421, 500, 503})}
+    return {status: _documented(status) for status in sorted({*statuses, *ANY})}
 
 
 def install(app: FastAPI) -> None:
@@ -84,6 +90,17 @@ def response(problem: Problem, headers: Mapping[str, str] | None = None) -> Resp
     members = problem.model_dump(mode="json", exclude_defaults=True)
     text = json.dumps({name: members[name] for name in _ORDER if name in members}, ensure_ascii=True)
     return Response(text, problem.status, dict(headers or {}), MEDIA_TYPE)
+
+
+def busy(error: Exception, instance: str, after_s: int) -> Problem:
+    return Problem(
+        type="/problems/database-busy",
+        title="The database is busy or away",
+        status=503,
+        detail=str(error)[:500],
+        instance=instance,
+        advice=f"send it again in {after_s} seconds",
+    )
 
 
 def of_user_error(error: UserError, instance: str) -> Problem:

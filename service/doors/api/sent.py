@@ -36,10 +36,6 @@ async def _sent(request: Request) -> tuple[bytes, str]:
     return await request.body(), media_type
 
 
-def who(request: Request) -> str:
-    return f"api from {request.client.host}" if request.client else "api"
-
-
 Sent = Annotated[tuple[bytes, str], Depends(_sent)]
 BisectionId = Annotated[str, Path(pattern=BISECTION, description="Id of a bisection.")]
 ProbeId = Annotated[str, Path(pattern=r"^[0-9A-Za-z_-]{1,64}\.[0-9]{1,9}$", description="Id of a probe.")]
@@ -51,4 +47,9 @@ Key = Annotated[
     str | None,
     Header(alias="Idempotency-Key", min_length=1, max_length=200, description="Chosen anew for each request."),
 ]
+Many = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
+IfNoneMatch = Annotated[
+    str | None, Header(alias="If-None-Match", max_length=1000, description="The `ETag` that is known already.")
+]
+RecipeName = Annotated[str, Path(pattern=r"^[^\x00-\x1f/]{1,100}$", description="Name of a recipe.")]
 After = Annotated[int, Query(ge=0, le=2**62, description="Only those with a greater id.")]

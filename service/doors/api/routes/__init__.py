@@ -14,13 +14,14 @@ from service.doors.api.routes import (
     nodes,
     probes,
     report,
-    requests,
+    texts,
+    tokens,
     verdicts,
 )
 from service.doors.api.sent import from_here
 
 #: In the order in which they stand in the OpenAPI document.
-_PARTS = (bisections, requests, actions, verdicts, report, metric, events, probes, builds, nodes)
+_PARTS = (bisections, texts, actions, verdicts, report, metric, events, probes, builds, nodes, tokens)
 
 router = APIRouter(prefix=paths.API, dependencies=[Depends(from_here)])
 for _part in _PARTS:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 
-from service.domain.access import Caller, Scope
+from service.domain.access import Scope
 from service.doors.api import render, views
+from service.doors.api.access import OwnerOf, needs
 from service.doors.api.action_bodies import change
 from service.doors.api.document import parse
 from service.doors.api.openapi import change_body
 from service.doors.api.problems import responses
-from service.doors.api.sent import BisectionId, Sent, who
+from service.doors.api.sent import BisectionId, Sent
 from service.doors.parameters import FlowOf
 
 router = APIRouter()
@@ -29,9 +30,9 @@ router = APIRouter()
     responses=responses(403, 404, 409, 413, 415, 422),
     openapi_extra=change_body(),
 )
-def change_bisection(id: BisectionId, request: Request, flow: FlowOf, sent: Sent) -> Any:
+def change_bisection(id: BisectionId, caller: OwnerOf, flow: FlowOf, sent: Sent) -> Any:
     body, media_type = sent
-    wanted, caller = change(parse(body, media_type)), Caller(who(request), Scope.ADMIN)
+    wanted = change(parse(body, media_type))
     found = flow.bisection(id)
     if wanted.limits:
         found = flow.extend(id, wanted.budget(found), caller)
@@ -49,8 +50,8 @@ def change_bisection(id: BisectionId, request: Request, flow: FlowOf, sent: Sent
     response_model=views.BisectionView,
     responses=responses(403, 404, 409, 422),
 )
-def pause_bisection(id: BisectionId, request: Request, flow: FlowOf) -> Any:
-    return render.bisection(flow.pause(id, who(request)))
+def pause_bisection(id: BisectionId, caller: OwnerOf, flow: FlowOf) -> Any:
+    return render.bisection(flow.pause(id, caller.name))
 
 
 @router.post(
@@ -61,8 +62,8 @@ def pause_bisection(id: BisectionId, request: Request, flow: FlowOf) -> Any:
     response_model=views.BisectionView,
     responses=responses(403, 404, 409, 422),
 )
-def resume_bisection(id: BisectionId, request: Request, flow: FlowOf) -> Any:
-    return render.bisection(flow.resume(id, who(request)))
+def resume_bisection(id: BisectionId, caller: OwnerOf, flow: FlowOf) -> Any:
+    return render.bisection(flow.resume(id, caller.name))
 
 
 @router.delete(
@@ -73,8 +74,8 @@ def resume_bisection(id: BisectionId, request: Request, flow: FlowOf) -> Any:
     response_model=views.BisectionView,
     responses=responses(403, 404, 409, 422),
 )
-def cancel_bisection(id: BisectionId, request: Request, flow: FlowOf) -> Any:
-    return render.bisection(flow.cancel(id, who(request)))
+def cancel_bisection(id: BisectionId, caller: OwnerOf, flow: FlowOf) -> Any:
+    return render.bisection(flow.cancel(id, caller.name))
 
 
 @router.post(
@@ -85,6 +86,7 @@ def cancel_bisection(id: BisectionId, request: Request, flow: FlowOf) -> Any:
     "probes whose verdict changed. Nothing is run for that; a bisection whose answer does not stand any more goes on.",
     response_model=views.ProbeList,
     responses=responses(403, 404, 422),
+    dependencies=[needs(Scope.OPERATE)],
 )
 def judge_again(id: BisectionId, flow: FlowOf) -> Any:
     return {"items": [render.probe(each) for each in flow.judge_again(id)]}

@@ -6,7 +6,9 @@ from typing import Any
 
 from fastapi import APIRouter
 
+from service.domain.access import Scope
 from service.doors.api import render, views
+from service.doors.api.access import needs
 from service.doors.api.problems import responses
 from service.doors.api.sent import NodeName
 from service.doors.parameters import FlowOf
@@ -27,6 +29,7 @@ def list_nodes(flow: FlowOf) -> Any:
 
 @router.post(
     "/nodes/{name}/return",
+    dependencies=[needs(Scope.OPERATE)],
     operation_id="returnNode",
     summary="Give a node that was taken out probes again",
     description="A node is taken out when its hardware fails; `out` says why. One that is in stays so.",

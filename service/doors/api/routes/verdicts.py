@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
-from service.domain.access import Caller, Scope
+from service.domain.access import Scope
 from service.doors import paths
 from service.doors.api import action_bodies, render, views, written
+from service.doors.api.access import CallerOf, OwnerOf, needs
 from service.doors.api.action_bodies import OverrideBody, ReprobeBody
 from service.doors.api.bodies import submission
 from service.doors.api.document import parse
 from service.doors.api.openapi import body_of, partial_body
 from service.doors.api.problems import responses
-from service.doors.api.sent import BisectionId, Key, Sent, who
+from service.doors.api.sent import BisectionId, Key, Sent
 from service.doors.parameters import FlowOf
 
 router = APIRouter()
@@ -32,10 +33,10 @@ _CREATED: dict[int | str, dict[str, Any]] = {201: {"headers": {"Location": {"sch
     responses=responses(403, 404, 409, 413, 415, 422),
     openapi_extra=body_of(OverrideBody),
 )
-def override_verdict(id: BisectionId, request: Request, flow: FlowOf, sent: Sent) -> Any:
+def override_verdict(id: BisectionId, caller: OwnerOf, flow: FlowOf, sent: Sent) -> Any:
     body, media_type = sent
     commit, verdict, why = action_bodies.override(parse(body, media_type))
-    return render.bisection(flow.override(id, commit, verdict, why, Caller(who(request), Scope.ADMIN)))
+    return render.bisection(flow.override(id, commit, verdict, why, caller))
 
 
 @router.post(
@@ -49,10 +50,10 @@ def override_verdict(id: BisectionId, request: Request, flow: FlowOf, sent: Sent
     responses={**responses(403, 404, 409, 413, 415, 422), **_CREATED},
     openapi_extra=body_of(ReprobeBody),
 )
-def reprobe(id: BisectionId, request: Request, answer: Response, flow: FlowOf, sent: Sent, key: Key = None) -> Any:
+def reprobe(id: BisectionId, caller: OwnerOf, answer: Response, flow: FlowOf, sent: Sent, key: Key = None) -> Any:
     body, media_type = sent
     commit, why = action_bodies.reprobe(parse(body, media_type))
-    probe = flow.reprobe(id, commit, why, Caller(who(request), Scope.ADMIN), key)
+    probe = flow.reprobe(id, commit, why, caller, key)
     answer.headers["Location"] = paths.probe(probe.id)
     return render.probe(probe)
 
@@ -67,14 +68,15 @@ def reprobe(id: BisectionId, request: Request, answer: Response, flow: FlowOf, s
     response_model=views.BisectionView,
     responses={**responses(403, 404, 413, 415, 422), **_CREATED},
     openapi_extra=partial_body(),
+    dependencies=[needs(Scope.SUBMIT)],
 )
 def clone_bisection(
-    id: BisectionId, request: Request, answer: Response, flow: FlowOf, sent: Sent, key: Key = None
+    id: BisectionId, caller: CallerOf, answer: Response, flow: FlowOf, sent: Sent, key: Key = None
 ) -> Any:
     body, media_type = sent
     changes = parse(body, media_type) if body.strip() else {}
     known = {recipe.name: recipe for recipe in flow.recipes()}
     wanted = written.changed(written.document(flow.bisection(id).request, known), changes)
-    made = flow.clone(id, submission(wanted), Caller(who(request), Scope.ADMIN), key)
+    made = flow.clone(id, submission(wanted), caller, key)
     answer.headers["Location"] = paths.bisection(made.id)
     return render.bisection(made)

@@ -55,6 +55,7 @@ from service.doors.api.views.runs import (
     SignView,
     ToldView,
 )
+from service.doors.api.views.tokens import NewTokenView, TokenList, TokenView
 
 __all__ = [
     "AnswerView",
@@ -81,6 +82,7 @@ __all__ = [
     "LogView",
     "MeasuringView",
     "MetricView",
+    "NewTokenView",
     "NodeList",
     "NodeView",
     "OverrideView",
@@ -112,4 +114,6 @@ __all__ = [
     "Trouble",
     "View",
     "WheelsView",
+    "TokenList",
+    "TokenView",
 ]
