@@ -21,8 +21,8 @@ from service.doors.api.views import (
     RecipeList,
     RecipeView,
     ReportView,
-    RequestView,
 )
+from service.doors.api.views.previews import DraftView, DryRunView
 
 #: Of a page where all are wanted, and the most that one may have.
 PAGE = 200
@@ -35,9 +35,14 @@ def submit(document: Mapping[str, Any], key: str | None = None) -> Call[Bisectio
     return posted("/bisections", BisectionView, document, key=key)
 
 
-def complete(document: Mapping[str, Any]) -> Call[RequestView]:
-    """What `submit` would begin, with all defaults and notes."""
-    return posted("/requests", RequestView, document)
+def dry_run(document: Mapping[str, Any]) -> Call[DryRunView]:
+    """What `submit` would come to: its commits, cost and nodes, with all defaults and notes. Nothing is begun."""
+    return posted("/bisections", DryRunView, document, dry_run="true")
+
+
+def parse(text: str, project: str | None = None) -> Call[DraftView]:
+    """What the text of an issue says of a request, and what is missing. `project`: a recipe's name."""
+    return posted("/bisections/parse", DraftView, {"text": text, **({"project": project} if project else {})})
 
 
 def bisection(id: str) -> Call[ReportView]:

@@ -11,6 +11,7 @@ from typing import cast
 
 from service.application import turns
 from service.application.advance import ADVANCING, advance
+from service.application.aside import Aside
 from service.application.keys import Scope, scope_of
 from service.application.outbox import Posted, Recorder, compose
 from service.application.ports import HistoryFailed, Ports, QueueUnavailable, StoreBusy, Transaction
@@ -80,6 +81,7 @@ class Work:
     ports: Ports
     _scopes: Scopes = field(init=False, default_factory=Scopes, compare=False, repr=False)
     _due: Due = field(init=False, default_factory=Due, compare=False, repr=False)
+    _aside: Aside = field(init=False, default_factory=Aside, compare=False, repr=False)
 
     @contextmanager
     def _work(self) -> Iterator[Transaction]:

@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from service.cli import asked, isolation, requests, screen, tell
+from service.cli import foreseen, isolation, requests, screen, tell
 from service.cli.connect import connect
 from service.cli.options import DEFAULT_URL, Json, Url
-from service.doors.api.views import RequestView
+from service.cli.status import Status
+from service.doors.api.views.previews import DryRunView
 
 
 def submit(
@@ -31,7 +32,7 @@ def submit(
     document = requests.read(request, change, script)
     with connect(url) as client:
         if dry_run:
-            _show_request(client.complete(document), as_json)
+            _show(client.dry_run(document), as_json)
             return
         made = client.submit(document, key)
         out = screen.console(stderr=as_json)
@@ -47,8 +48,10 @@ def submit(
             tell.accepted(client, made.id, wait_s, as_json)
 
 
-def _show_request(request: RequestView, as_json: bool) -> None:
+def _show(found: DryRunView, as_json: bool) -> None:
     if as_json:
-        tell.as_program(tell.data(request))
+        tell.as_program(tell.data(found))
     else:
-        asked.would_run(screen.console(), request)
+        foreseen.show(screen.console(), found)
+    if found.problems:
+        raise typer.Exit(Status.USAGE)

@@ -40,7 +40,7 @@ def references(part: object) -> Iterator[str]:
 def test_every_route_is_described(document: dict[str, Any]) -> None:
     assert {name for name, _ in operations(document)} == {
         "post /api/v1/bisections",
-        "post /api/v1/requests",
+        "post /api/v1/bisections/parse",
         "post /api/v1/bisections/{id}/judge",
         "post /api/v1/bisections/{id}/clone",
         "get /api/v1/bisections/{id}/report",
@@ -103,11 +103,6 @@ def test_the_examples_of_a_request_are_taken(document: dict[str, Any], http: htt
         answer = http.post("/api/v1/bisections", content=text.encode(), headers={"content-type": media_type})
         assert answer.status_code == 201, answer.text
         assert SubmissionBody.model_validate(parse(text.encode(), media_type))
-
-
-def test_both_ways_to_send_a_request_take_the_same(document: dict[str, Any]) -> None:
-    begun, seen = (document["paths"][f"/api/v1/{name}"]["post"] for name in ("bisections", "requests"))
-    assert begun["requestBody"] == seen["requestBody"]
 
 
 def test_every_part_of_a_request_says_what_it_means(document: dict[str, Any]) -> None:

@@ -376,14 +376,22 @@ def test_a_body_that_does_not_tell_its_length_is_counted_as_it_comes(http: httpx
     refused(http.post(PATH, content=pieces, headers=AS_YAML), 413)
 
 
+DRY = f"{PATH}?dry_run=true"
+
+
+def dry(http: httpx.Client, **body: object) -> dict:
+    """The request in the answer."""
+    return http.post(DRY, **body).json()["request"]
+
+
 PASTED = "pip install vllm==0.9\nvllm serve m &\nsleep 99\nvllm bench serve\n"
 BUILT = {**MINIMAL, "repo": "https://git.example.org/x/vllm.git", "build": "make wheel", "script": PASTED}
 
 
 def test_a_request_can_be_seen_before_anything_is_begun(http: httpx.Client, flow: FakeFlow) -> None:
-    seen = http.post("/api/v1/requests", json=BUILT)
+    seen = http.post(DRY, json=BUILT)
     assert seen.status_code == 200
-    shown = seen.json()
+    shown = seen.json()["request"]
     assert (shown["script"], shown["check"]) == (None, "vllm bench serve\n")
     assert shown["serve"] == {
         "command": "vllm serve m",
@@ -400,13 +408,13 @@ def test_a_request_can_be_seen_before_anything_is_begun(http: httpx.Client, flow
 
 
 def test_what_cannot_be_used_is_refused_before_anything_is_begun_too(http: httpx.Client) -> None:
-    problem = refused(http.post("/api/v1/requests", json={**MINIMAL, "width": 0}))
-    assert (problem["field"], problem["instance"]) == ("width", "/api/v1/requests")
-    refused(http.post("/api/v1/requests", content=b"x", headers={"content-type": "text/plain"}), 415)
+    problem = refused(http.post(DRY, json={**MINIMAL, "width": 0}))
+    assert (problem["field"], problem["instance"]) == ("width", PATH)
+    refused(http.post(DRY, content=b"x", headers={"content-type": "text/plain"}), 415)
 
 
 def test_all_that_was_asked_for_is_shown(http: httpx.Client) -> None:
-    shown = http.post("/api/v1/requests", content=YAML, headers=AS_YAML).json()
+    shown = dry(http, content=YAML, headers=AS_YAML)
     assert shown["control"]["serve"]["command"] == "tinyserve serve --num_speculative_tokens 3"
     assert shown["control"]["check"] == shown["check"]
     assert (shown["other_failures"], shown["secrets"], shown["model_cache"]) == ("bad", ["HF_TOKEN"], "none")
@@ -433,7 +441,7 @@ def test_all_that_was_asked_for_of_a_number_is_shown(http: httpx.Client) -> None
     ]
     resources = {"gpus": 0, "cpuset": 3}
     asked = {**MINIMAL, "metric": metric, "measuring": {"warmup": 2, "recheck": 0}, "resources": resources}
-    shown = http.post("/api/v1/requests", json=asked).json()
+    shown = dry(http, json=asked)
     of_it = '$.benchmarks[?(@.name == "BM_x")]'
     assert shown["metric"] == {
         "name": "BM_x.real_time",
@@ -456,7 +464,7 @@ def test_all_that_was_asked_for_of_a_number_is_shown(http: httpx.Client) -> None
     assert (wall["csv"], wall["aggregate"]) == ({"column": "seconds", "where": {"case": "a"}}, "max")
     assert shown["measuring"] == {"warmup": 2, "runs": 30, "recheck": 0}
     assert shown["resources"]["cpuset"] == "3"
-    assert http.post("/api/v1/requests", json=MINIMAL).json()["measuring"] is None
+    assert dry(http, json=MINIMAL)["measuring"] is None
 
 
 @pytest.mark.parametrize("written", [0, -1, "0", "-0.5", "nan", "inf", "1e3", "many", 10**30, ""])

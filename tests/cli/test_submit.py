@@ -231,12 +231,12 @@ def test_a_dry_run_tells_the_port_that_the_command_is_given(terminal: Terminal, 
 
 
 def test_a_dry_run_for_programs_is_the_request(terminal: Terminal, flow: FakeFlow) -> None:
-    shown = json.loads(terminal.run("submit", "-", "--dry-run", "--json", typed=PASTED.encode()).out)
+    shown = json.loads(terminal.run("submit", "-", "--dry-run", "--json", typed=PASTED.encode()).out)["request"]
     assert (shown["serve"]["command"], shown["check"]) == ("vllm serve m --n 2", "vllm bench serve\n")
     assert not flow.bisections()
     script = json.loads(
         terminal.run("submit", "-", "--dry-run", "--json", "--set", "pasted=false", typed=REQUEST.encode()).out
-    )
+    )["request"]
     assert (script["script"], script["notes"]) == ("false", [])
 
 

@@ -126,7 +126,7 @@ def _bisection_fields(found: Bisection) -> dict[str, object]:
         "priority": found.priority,
         "clone_of": found.clone_of,
         "paused_at": found.paused_at,
-        "problem": _trouble(found.problem) if found.problem else None,
+        "problem": trouble(found.problem) if found.problem else None,
         "links": views.BisectionLinks(
             self=path,
             probes=f"{path}/probes",
@@ -138,7 +138,7 @@ def _bisection_fields(found: Bisection) -> dict[str, object]:
     }
 
 
-def _trouble(problem: Refused) -> views.Trouble:
+def trouble(problem: Refused) -> views.Trouble:
     return views.Trouble(
         type=f"/problems/{problem.slug}",
         title=problem.title,
