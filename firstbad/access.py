@@ -9,7 +9,8 @@ from service.doors.api.views import NewTokenView, TokenList, TokenView
 
 def create_token(name: str, scope: Scope | str, days: float | None = None) -> Call[NewTokenView]:
     """`days`: until it expires; None is never. The answer's `token` is shown this once."""
-    return posted("/tokens", NewTokenView, {"name": name, "scope": str(scope), "days": days})
+    # The text of one whose answer was lost is lost, too.
+    return posted("/tokens", NewTokenView, {"name": name, "scope": str(scope), "days": days}, again=False)
 
 
 def tokens() -> Call[TokenList]:

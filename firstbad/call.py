@@ -58,10 +58,12 @@ def got(path: str, view: type[V], **params: object) -> Call[V]:
     return Call("GET", path, view.model_validate_json, params=given(params), again=True)
 
 
-def posted(path: str, view: type[V], json: object = None, *, key: str | None = None, **params: object) -> Call[V]:
+def posted(
+    path: str, view: type[V], json: object = None, *, key: str | None = None, again: bool = True, **params: object
+) -> Call[V]:
     """With an Idempotency-Key of its own where none is given, so that sending it again begins nothing twice."""
     headers = {KEY: key if key is not None else uuid4().hex}
-    return Call("POST", path, view.model_validate_json, given(params), json, headers=headers, again=True)
+    return Call("POST", path, view.model_validate_json, given(params), json, headers=headers, again=again)
 
 
 def given(params: Mapping[str, object]) -> dict[str, object]:
