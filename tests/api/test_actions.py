@@ -13,14 +13,18 @@ from service.adapters import readers, servers
 from service.application.clone import as_cloned
 from service.application.ports import Policy
 from service.application.submit import complete
+from service.domain.access import Scope
 from service.domain.budget import Budget
 from service.domain.evidence import Verdict
 from service.domain.recipe import Fixup, Recipe, Resources, SandboxKind
 from service.doors.api import written
 from service.doors.api.bodies import submission
+from service.doors.gate import Gate
+from service.web import create_app
 from tests.api.requests import MINIMAL, SUBMISSION
-from tests.callers import TESTER
+from tests.callers import TESTER, caller
 from tests.fakes.flow import FakeFlow, sha
+from tests.fakes.server import serving
 
 PATH = "/api/v1/bisections"
 RECIPES = {
@@ -140,3 +144,25 @@ def test_numbers_survive_being_written_again(hours: str, share: str, timeout: st
     first = complete(submission(document), RECIPES, POLICY, servers.load(), readers.load())
     again = submission(written.document(first, RECIPES))
     assert complete(again, RECIPES, POLICY, servers.load(), readers.load()) == first
+
+
+def test_only_its_submitter_or_an_operator_does_any_of_it() -> None:
+    """A clone holds what the first one does, a password in its address too."""
+    flow = FakeFlow()
+    mine = flow.submit(SUBMISSION, caller("token:mine", Scope.SUBMIT)).id
+    flow.look_up(mine, 8)
+    calls = [
+        ("POST", f"/{mine}/overrides", {"commit": sha(3), "verdict": "bad", "why": "x"}, 200),
+        ("POST", f"/{mine}/probes", {"commit": sha(3), "why": "x"}, 201),
+        ("PATCH", f"/{mine}", {"budget": {"probes": 9}}, 200),
+        ("POST", f"/{mine}/clone", {}, 201),
+    ]
+    texts = {name: flow.create_token(name, Scope.SUBMIT, "test")[1] for name in ("mine", "other")}
+    with serving(create_app(flow, gate=Gate(open=False))) as url:
+        for name, text in texts.items():
+            headers = {"Authorization": f"Bearer {text}"}
+            with httpx.Client(base_url=url, trust_env=False, headers=headers) as http:
+                for method, way, body, done in calls:
+                    answer = http.request(method, f"{PATH}{way}", json=body)
+                    assert answer.status_code == (done if name == "mine" else 403), (name, way, answer.text)
+    assert [said.by for said in flow.kept[mine].overrides] == ["token:mine"]

@@ -6,10 +6,9 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from service.domain.access import Scope
 from service.doors import paths
 from service.doors.api import action_bodies, render, views, written
-from service.doors.api.access import CallerOf, OwnerOf, needs
+from service.doors.api.access import OwnerOf
 from service.doors.api.action_bodies import OverrideBody, ReprobeBody
 from service.doors.api.bodies import submission
 from service.doors.api.document import parse
@@ -62,16 +61,16 @@ def reprobe(id: BisectionId, caller: OwnerOf, answer: Response, flow: FlowOf, se
     "/bisections/{id}/clone",
     operation_id="cloneBisection",
     summary="Begin another bisection like this one",
-    description="Its request with the keys of the body in it, checked like a new one; null takes a key out. Without a "
+    description="Its request with the keys of the body in it, checked like a new one; null takes a key out. As it "
+    "holds what the first one does, a password in an address too, it is for those who may change that one. Without a "
     "body it is the same again. Sent again with the same `Idempotency-Key`, it begins no second one.",
     status_code=201,
     response_model=views.BisectionView,
     responses={**responses(403, 404, 413, 415, 422), **_CREATED},
     openapi_extra=partial_body(),
-    dependencies=[needs(Scope.SUBMIT)],
 )
 def clone_bisection(
-    id: BisectionId, caller: CallerOf, answer: Response, flow: FlowOf, sent: Sent, key: Key = None
+    id: BisectionId, caller: OwnerOf, answer: Response, flow: FlowOf, sent: Sent, key: Key = None
 ) -> Any:
     body, media_type = sent
     changes = parse(body, media_type) if body.strip() else {}
