@@ -84,12 +84,14 @@ def test_markdown_says_what_was_found_how_sure_and_how_to_see_it(http: httpx.Cli
 
 
 @settings(max_examples=200, deadline=None)
-@given(written=st.text(st.characters(), max_size=80) | st.text("`|<>&@#*_[]()!\\~-=:.\n w/", max_size=40))
+@given(written=st.text(st.characters(), max_size=80) | st.text("`|<>&@#*_[]()!\\~-=+:.1\n w/", max_size=40))
 def test_any_text_is_one_line_of_plain_text_in_a_table(written: str) -> None:
     tokens = MARKDOWN.parse(f"| a | b |\n|---|---|\n| {markdown.text(written)} | x |\n")
     assert [token.type for token in tokens].count("td_open") == 2
     inner = {child.type for token in tokens for child in token.children or ()}
     assert inner <= {"text", "text_special"}
+    alone = {token.type for token in MARKDOWN.parse(markdown.text(written))}
+    assert alone <= {"paragraph_open", "inline", "paragraph_close"}
 
 
 @settings(max_examples=100, deadline=None)

@@ -15,7 +15,10 @@ MOST_ROWS, LONGEST, LONGEST_CODE = 60, 300, 8000
 _ROW = 160
 #: Of what cannot be seen, and of what turns the writing round.
 _UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
-_MEANS = re.compile(r"([\\`*_{}\[\]()#+\-.!|~=:$^])")
+#: Anywhere; of a word between colons a site makes a picture.
+_MEANS = re.compile(r"([\\`*_\[\]|~$]|:(?=[\w+-]+:))")
+#: Where a line begins: a list, a heading, a rule.
+_BEGINS = re.compile(r"^(\d{0,9})([-+=#.)])")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 #: Where a site makes a mention, a reference or a link of plain text: with nothing visible between, it makes none.
 _CALLS = re.compile(r"(@|#|\bGH-|://|\bwww)(?=\S)", re.IGNORECASE)
@@ -27,7 +30,7 @@ def text(written: str, most: int = LONGEST) -> str:
     line = " ".join(_UNFIT.sub("\N{REPLACEMENT CHARACTER}", written[: 4 * most].replace("\n", " ")).split())
     line = line if len(line) <= most else f"{line[: most - 1]}…"
     harmless = _CALLS.sub(lambda found: f"{found[1]}{_APART}", line)
-    escaped = _MEANS.sub(r"\\\1", harmless)
+    escaped = _BEGINS.sub(r"\1\\\2", _MEANS.sub(r"\\\1", harmless))
     return re.sub("[&<>]", lambda found: _ENTITIES[found[0]], escaped)
 
 
