@@ -28,6 +28,8 @@ from service.doors.api.views import (
 
 
 def would_run(out: Console, request: RequestView) -> None:
+    screen.put(out, Text("Nothing was begun. This is what would be run:", style="bold"))
+    out.print("")
     screen.put(out, _grid(request))
 
 

@@ -14,8 +14,6 @@ from service.doors.api.views.previews import DryRunView, SecondsView, StockView
 
 
 def show(out: Console, found: DryRunView) -> None:
-    screen.put(out, Text("Nothing was begun. This is what would be run:", style="bold"))
-    out.print("")
     asked.would_run(out, found.request)
     grid = screen.pairs()
     for name, said in _rows(found):

@@ -25,11 +25,12 @@ def parse(
     project: Annotated[str | None, typer.Option(metavar="NAME", help="The recipe whose project it is about.")] = None,
     as_json: Json = False,
     url: Annotated[
-        str | None, typer.Option("--url", envvar="FIRSTBAD_URL", help="Ask this service, which knows its own recipes.")
+        str | None, typer.Option("--url", envvar="FIRSTBAD_URL", help="Where the service answers.")
     ] = None,
 ) -> None:
-    """Read the text of an issue, and print the request that it makes, with where each value comes from.
+    """Read the text of an issue, and print the request that it makes.
 
+    With --url, or FIRSTBAD_URL, a service reads it by its own recipes; without, none is needed.
     What it prints is a request file: firstbad parse issue.md | firstbad submit - --set repo=…
     """
     written = _read(text)
