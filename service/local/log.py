@@ -102,13 +102,11 @@ def opened(base: Path, asked: Asked, *, again: bool) -> Iterator[RunFolder]:
 def _earlier(kept: Sequence[Path], asked: Asked) -> Path | None:
     """Errors: NotNow."""
     found = [path for path in kept if path.name.endswith(asked.key[:12])]
-    for path in reversed(found):
+    for path in found:
         if _under_way(path) and _owner_lives(path):
             advice = "wait for it, or stop it with Ctrl-C where it runs"
             raise NotNow(f"the same run is under way: {path}", advice=advice)
-        if state_of(path) not in OVER:
-            return path
-    return None
+    return found[-1] if found and state_of(found[-1]) not in OVER else None
 
 
 def _owner_lives(path: Path) -> bool:

@@ -100,7 +100,7 @@ class WorkTree:
 
     def _make(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        outside = Git(self.path.parent)
+        outside = Git(self.path.parent, env=("GIT_DEFAULT_REF_FORMAT=files",))
         outside.must("init", "--quiet", "--template=", f"--object-format={self.source.object_format}", str(self.path))
         config = self._dir / "config"
         config.write_text(self._config(config.read_text()), "utf-8", "surrogateescape")

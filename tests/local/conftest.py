@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Result, Terminal
+from tests.local.terminal import Result, Terminal
 from tests.repositories import NewCommit, build_repository, git
 
 #: Commits in the usual history; the first bad one.
@@ -30,7 +30,10 @@ class Checkout:
     terminal: Terminal
 
     def run(self, *arguments: str, folder: str = "") -> Result:
-        return Terminal(self.terminal.url, self.path / folder, self.terminal.env).run("run", *arguments)
+        return Terminal(self.path / folder, self.terminal.env).run("run", *arguments)
+
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        return Terminal(self.path, self.terminal.env).start("run", *arguments)
 
     def found(self, *arguments: str, folder: str = "") -> dict[str, Any]:
         """The document of a run that found an answer."""
@@ -91,7 +94,7 @@ def history(path: Path, commits: Sequence[NewCommit] | None = None) -> tuple[str
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Terminal:
-    return Terminal("", tmp_path, {"FIRSTBAD_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)})
+    return Terminal(tmp_path, {"FIRSTBAD_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)})
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import FIRSTBAD
 from tests.local.conftest import CHECK, FIRST_BAD, Checkout, answer, processes_in, state, tried
+from tests.local.terminal import FIRSTBAD
 from tests.repositories import QUIET
 from tests.waiting import eventually
 
@@ -111,16 +111,6 @@ def test_python_s_bytecode_of_another_commit_is_not_taken_for_this_one_s(checkou
     assert found["answer"]["commits"][0]["subject"] == "7"
 
 
-def _started(checkout: Checkout, *arguments: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [FIRSTBAD, "run", *arguments],
-        cwd=checkout.path,
-        env={**os.environ, **checkout.terminal.env},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-
-
 def _waiting_script(checkout: Checkout, tmp_path: Path) -> str:
     """Waits at the commits between the ends, until it is let go."""
     waits = (
@@ -135,7 +125,7 @@ def test_interrupted_it_ends_what_runs_and_goes_on_later_with_the_verdicts_that_
 ) -> None:
     script = _waiting_script(checkout, tmp_path)
     ends = ("-j", "2", "--good", checkout.shas[0], "--", script)
-    process = _started(checkout, *ends)
+    process = checkout.start(*ends)
     eventually((tmp_path / "waits").exists)
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
@@ -151,13 +141,14 @@ def test_interrupted_it_ends_what_runs_and_goes_on_later_with_the_verdicts_that_
     assert tried(told).count(checkout.shas[0]) == 1, "the ends were tried again"
     anew = checkout.found("--again", *ends)
     assert anew["folder"] != told["folder"]
+    assert checkout.found(*ends)["folder"] not in (anew["folder"], told["folder"]), "a run that was over has gone on"
 
 
 def test_killed_it_leaves_no_processes_and_the_next_run_takes_its_trees_away(
     checkout: Checkout, tmp_path: Path
 ) -> None:
     script = _waiting_script(checkout, tmp_path)
-    process = _started(checkout, "-j", "2", "--good", checkout.shas[0], "--", script)
+    process = checkout.start("-j", "2", "--good", checkout.shas[0], "--", script)
     eventually((tmp_path / "waits").exists)
     process.kill()
     process.communicate(timeout=60)
@@ -175,7 +166,7 @@ def test_killed_it_leaves_no_processes_and_the_next_run_takes_its_trees_away(
 def test_the_same_run_twice_at_once_is_refused_and_another_one_is_not(checkout: Checkout, tmp_path: Path) -> None:
     script = _waiting_script(checkout, tmp_path)
     ends = ("--good", checkout.shas[0], "--", script)
-    process = _started(checkout, *ends)
+    process = checkout.start(*ends)
     try:
         eventually((tmp_path / "waits").exists)
         refused = checkout.run(*ends)
@@ -190,7 +181,7 @@ def test_the_same_run_twice_at_once_is_refused_and_another_one_is_not(checkout: 
 def test_verdicts_of_another_script_are_not_gone_on_with(checkout: Checkout, tmp_path: Path) -> None:
     script = _waiting_script(checkout, tmp_path)
     ends = ("--good", checkout.shas[0], "--", script)
-    process = _started(checkout, *ends)
+    process = checkout.start(*ends)
     eventually((tmp_path / "waits").exists)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)

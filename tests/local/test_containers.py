@@ -7,7 +7,6 @@ import subprocess
 from pathlib import Path
 
 from tests.local.conftest import CHECK, FIRST_BAD, Checkout, answer
-from tests.local.test_attacks import _started
 from tests.waiting import eventually
 
 
@@ -53,7 +52,7 @@ def test_a_time_out_and_an_interruption_end_the_container(
     told = checkout.found("--timeout", "3s", "--timeout-is-bad", *ends)
     assert answer(told) == [checkout.shas[FIRST_BAD]]
     assert not containers(checkout)
-    process = _started(checkout, *ends)
+    process = checkout.start(*ends)
     eventually(lambda: containers(checkout))
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
@@ -63,7 +62,7 @@ def test_a_time_out_and_an_interruption_end_the_container(
 
 def test_killed_it_leaves_no_container_running(checkout: Checkout, docker_image: str) -> None:
     ends = ("--container", docker_image, "--good", checkout.shas[0], "--", "sleep", "300")
-    process = _started(checkout, *ends)
+    process = checkout.start(*ends)
     eventually(lambda: containers(checkout))
     process.kill()
     process.communicate(timeout=60)
