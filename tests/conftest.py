@@ -40,7 +40,7 @@ PARTS: Mapping[str, Callable[[], bool]] = {
 IMAGE = "firstbad-test:latest"
 ROOT = Path(__file__).parents[1]
 #: Folders by how long their files take, the longest first.
-FOLDERS = ("end_to_end", "worker", "examples", "application", "cli", "adapters", "search")
+FOLDERS = ("end_to_end", "worker", "examples", "application", "cli", "local", "adapters", "search")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
