@@ -21,12 +21,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from secrets import token_urlsafe
 from time import monotonic
 from typing import Literal
 
 import httpx
 
-from service import roles, running, wiring
+from service import handed, roles, running, wiring
 from service.adapters.database import migrate
 from service.embedded_redis import EmbeddedRedis
 from service.listener import Taken, listening, url
@@ -77,8 +78,8 @@ def up(home: Path, port: int, slots: int, on_ready: Callable[[str], None]) -> No
         _not_open_to_others(settings)
         redis = None if settings.redis_url else EmbeddedRedis(settings.home_dir / "redis")
         redis_url = stack.enter_context(redis) if redis else str(settings.redis_url)
-        environment = _environment(settings, redis_url)
-        stack.enter_context(running.told(settings.home_dir, environment))
+        environment = handed.environment(settings, redis_url)
+        stack.enter_context(running.told(settings.home_dir, handed.of_worker(environment)))
         crew = stack.enter_context(Crew(settings.home_dir, environment, listener, redis))
         crew.start()
         crew.run(url(listener), on_ready)
@@ -114,27 +115,11 @@ def _not_open_to_others(settings: wiring.Settings) -> None:
             f"FIRSTBAD_AUTH=open: on {settings.host}, which others can reach, anybody could run what they like here; "
             "remove it, or listen on 127.0.0.1"
         )
-    if not wiring.any_token(settings):
+    if settings.github_client_id is None and not wiring.any_token(settings):
         raise CannotStart(
             f"on {settings.host} callers need tokens, and there is none yet; make the first one:\n"
             f"  firstbad token create NAME --scope admin --database --home {settings.home_dir}"
         )
-
-
-def _environment(settings: wiring.Settings, redis_url: str) -> dict[str, str]:
-    """What the children read: the settings as they are here, the worker's folder and store among them."""
-    ours = {
-        "FIRSTBAD_HOME": str(settings.home_dir),
-        "FIRSTBAD_DATABASE_URL": settings.database,
-        "FIRSTBAD_REDIS_URL": redis_url,
-        "FIRSTBAD_STORE_URL": settings.store,
-        "FIRSTBAD_WORK_DIR": str(settings.home_dir / "work"),
-        "FIRSTBAD_HIDDEN": str(settings.home_dir),
-        "FIRSTBAD_SLOTS": str(settings.slots),
-        "FIRSTBAD_SANDBOXES": ",".join(sorted(settings.allowed_sandboxes)),
-        "FIRSTBAD_ALLOW_FILE_REPOS": str(settings.allow_file_repos).lower(),
-    }
-    return {**wiring.environment(), **ours}
 
 
 @contextmanager
@@ -190,6 +175,7 @@ class Crew:
         self._logs = home / "logs"
         self._environment = environment
         self._listener = listener
+        self._key = token_urlsafe(32)
         # Signal handlers put into it, too, which only a SimpleQueue allows.
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._running: dict[str, subprocess.Popen[bytes]] = {}
@@ -240,8 +226,9 @@ class Crew:
 
     def _spawn(self, part: Part) -> subprocess.Popen[bytes]:
         inherited = (self._pipe[0], self._listener.fileno())
+        of_part = {**self._environment, "FIRSTBAD_UP_KEY": self._key}
         environment = {
-            **self._environment,
+            **(of_part if part.name == "api" else handed.of_worker(of_part)),
             "FIRSTBAD_PARENT_FD": str(self._pipe[0]),
             "FIRSTBAD_LISTEN_FD": str(self._listener.fileno()),
         }
@@ -283,7 +270,7 @@ class Crew:
         timer.start()
 
     def _announce(self, url: str, on_ready: Callable[[str], None]) -> None:
-        if _ready(url):
+        if _ready(url, self._key):
             self._was_ready.set()
             on_ready(url)
         else:
@@ -299,10 +286,11 @@ def last_line(file: Path) -> str:
     return ""
 
 
-def _ready(url: str) -> bool:
+def _ready(url: str, key: str) -> bool:
     """Whether the whole service got ready within START_S, its worker too."""
     pause = threading.Event()
-    with httpx.Client(base_url=url, timeout=5, trust_env=False, verify=False) as client:
+    headers = {"Authorization": f"Bearer {key}"}
+    with httpx.Client(base_url=url, timeout=5, trust_env=False, verify=False, headers=headers) as client:
         for _ in range(int(START_S / 0.1)):
             with suppress(httpx.HTTPError):
                 answer = client.get("/readyz")
@@ -343,7 +331,7 @@ def child(role: str) -> None:
     wired = wiring.wire(settings, f"firstbad-{role}")
     try:
         if role == "api":
-            roles.serve(wired, inherited.listen_fd)
+            roles.serve(wired, inherited.listen_fd, inherited.up_key)
         else:
             roles.consume(wired)
     finally:

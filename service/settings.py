@@ -10,7 +10,16 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, IPvAnyAddress, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ByteSize,
+    Field,
+    IPvAnyAddress,
+    SecretStr,
+    ValidationError,
+    field_validator,
+)
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 #: What a worker alone is told, which stands in the same environment.
@@ -108,6 +117,33 @@ class Settings(BaseSettings):
         default="1200/minute",
         description="requests of one token, or of one address without one",
         examples=["1200/minute"],
+    )
+    site: str | None = Field(
+        default=None,
+        pattern=r"^(https://[^/\s@?#]+|http://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?)$",
+        description="URL under which browsers know this service; https, but on loopback",
+        examples=["https://firstbad.example.org"],
+    )
+    github_client_id: str | None = Field(
+        default=None, description="of the OAuth app by which people sign in", examples=["Iv1.8a61f9b3a7aba766"]
+    )
+    github_client_secret: SecretStr | None = Field(default=None, description="of that app")
+    github_url: str = Field(
+        default="https://github.com",
+        pattern=r"^https?://[^/\s]+$",
+        description="of an Enterprise Server instead",
+        examples=["https://github.example.org"],
+    )
+    github_api_url: str = Field(
+        default="https://api.github.com",
+        pattern=r"^https?://[^\s?#]*[^/\s?#]$",
+        description="of its API",
+        examples=["https://github.example.org/api/v3"],
+    )
+    sign_in: str = Field(
+        default="",
+        description="who may do what after signing in by GitHub",
+        examples=["ann=admin,acme/*=read,acme/gpu-team=operate"],
     )
     policies: str = Field(
         default="",
@@ -218,12 +254,13 @@ class Settings(BaseSettings):
 
 
 class Inherited(BaseSettings):
-    """File descriptors that `firstbad up` hands to its children."""
+    """What `firstbad up` hands to its children: file descriptors, and to the API by what it is known there."""
 
     model_config = SettingsConfigDict(env_prefix="FIRSTBAD_", frozen=True, extra="ignore")
 
     parent_fd: int
     listen_fd: int
+    up_key: str = Field(default="", repr=False)
 
 
 def complaints(error: ValidationError) -> list[str]:
@@ -247,7 +284,7 @@ def environment() -> dict[str, str]:
 
 def misspelt() -> dict[str, str]:
     """Variables that are no setting of either side, each with the one that was probably meant."""
-    known = {*Settings.model_fields, *OF_WORKERS, "listen_fd", "parent_fd", "token", "url"}
+    known = {*Settings.model_fields, *OF_WORKERS, "listen_fd", "parent_fd", "up_key", "token", "url"}
     found = {
         name: name.removeprefix("FIRSTBAD_").lower() for name in sorted(os.environ) if name.startswith("FIRSTBAD_")
     }

@@ -16,11 +16,13 @@ from structlog.contextvars import bound_contextvars
 
 from service.application.flow import Flow
 from service.application.ports import StoreBusy
+from service.application.sign_in import SignIn
 from service.domain.errors import TooLarge, UserError
-from service.doors import health, metrics, paths
+from service.doors import health, metrics, paths, signing_in
 from service.doors.api import openapi, problems
 from service.doors.api.routes import router
 from service.doors.api.views import Root
+from service.doors.api.watching import Limits, Watchers
 from service.doors.dashboard import pages
 from service.doors.gate import RETRY_AFTER_S, Gate, Gatekeeper
 
@@ -55,6 +57,8 @@ def create_app(
     check_within_s: float = health.WITHIN_S,
     count_within_s: float = metrics.WITHIN_S,
     gate: Gate | None = None,
+    sign_in: SignIn | None = None,
+    watching: Limits | None = None,
 ) -> FastAPI:
     """`allowed_hosts`: the names that clients may use for this service, without port; "*" allows all. `meters`: what
     this process measures of itself. `gate`: who is let in; without one, whoever asks. Seconds that a check of a part,
@@ -68,6 +72,7 @@ def create_app(
         redoc_url=None,
     )
     app.state.flow = flow
+    app.state.watchers = Watchers(flow, watching)
     problems.install(app)
     app.add_exception_handler(StoreBusy, _busy)
     app.include_router(router)
@@ -75,9 +80,11 @@ def create_app(
     _add_root(app)
     app.include_router(health.router(flow.checks(), check_within_s))
     app.include_router(metrics.router(flow.figures, meters or CollectorRegistry(), count_within_s))
+    if sign_in is not None:
+        app.include_router(signing_in.router(sign_in))
     openapi.describe(app)
     app.add_middleware(BodyLimit, most=body_bytes)
-    app.add_middleware(Gatekeeper, gate=gate or Gate(), recognize=flow.recognize)
+    app.add_middleware(Gatekeeper, gate=gate or Gate(), recognize=flow.recognize, sign_in=sign_in)
     app.add_middleware(KnownHost, allowed=allowed_hosts)
     app.add_middleware(SecureHeaders)
     app.add_middleware(Bound)

@@ -16,9 +16,12 @@ from service.settings import Inherited, Settings, complaints, environment, missp
 if TYPE_CHECKING:
     from service.adapters.artifacts import Artifacts
     from service.adapters.database.repository import Database
+    from service.adapters.github_sign_in import GitHubSignIn
     from service.adapters.probe_queue import CeleryQueue
     from service.adapters.telemetry.watch import Telemetry
     from service.application.flow import Flow
+    from service.application.sign_in import SignIn
+    from service.domain.sign_in import Grant
 
 __all__ = [
     "Inherited",
@@ -33,6 +36,7 @@ __all__ = [
     "make_token",
     "misspelt",
     "settings",
+    "sign_in",
     "wire",
 ]
 
@@ -67,6 +71,7 @@ def check(settings: Settings) -> None:
 
     _recipes(settings)
     _policy(settings)
+    _provider(settings)
     traces.check(settings.otlp_endpoint)
     store(settings)
 
@@ -147,6 +152,45 @@ def wire(settings: Settings, service: str = "firstbad") -> Wired:
         watch=telemetry,
     )
     return Wired(settings, Flow(ports), queue, telemetry)
+
+
+def sign_in(wired: Wired) -> SignIn | None:
+    """None where nobody signs in. Errors: ValueError, which names the setting."""
+    from service.application.sign_in import SignIn
+
+    settings, ports = wired.settings, wired.flow.ports
+    found = _provider(settings)
+    if found is None or settings.site is None:
+        return None
+    return SignIn(ports.bisections, ports.clock, *found, settings.site)
+
+
+def _provider(settings: Settings) -> tuple[GitHubSignIn, tuple[Grant, ...]] | None:
+    """With who may do what."""
+    from service.adapters.github_sign_in import GitHubSignIn
+    from service.domain import sign_in
+
+    if settings.github_client_id is None:
+        return None
+    secret = settings.github_client_secret
+    if secret is None or settings.site is None or not settings.sign_in:
+        raise ValueError(
+            "FIRSTBAD_GITHUB_CLIENT_ID: signing in needs FIRSTBAD_GITHUB_CLIENT_SECRET, FIRSTBAD_SITE and "
+            "FIRSTBAD_SIGN_IN too, as docs/access.md shows"
+        )
+    try:
+        grants = sign_in.read(settings.sign_in)
+    except ValueError as error:
+        raise ValueError(f"FIRSTBAD_SIGN_IN: {error}") from None
+    provider = GitHubSignIn(
+        settings.github_client_id,
+        secret.get_secret_value(),
+        f"{settings.site}{sign_in.CALLBACK}",
+        sign_in.groups_of(grants),
+        settings.github_url,
+        settings.github_api_url,
+    )
+    return provider, grants
 
 
 def _recipes(settings: Settings) -> dict[str, Recipe]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Protocol
 
-from service.domain.access import Token
+from service.domain.access import Session, Token
 
 
 class Identity(Protocol):
@@ -20,3 +20,13 @@ class Identity(Protocol):
         """It works no longer."""
 
     def use_token(self, id: str, at: datetime) -> None: ...
+
+    def save_session(self, session: Session) -> None:
+        """A new one."""
+
+    def session(self, hash: str) -> Session | None: ...
+    def remove_session(self, hash: str) -> None:
+        """Does nothing when it is not there."""
+
+    def forget_sessions(self, now: datetime) -> None:
+        """Those that are over."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from hmac import compare_digest
 from math import ceil
 from time import time
 
@@ -15,9 +16,12 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.application.ports import StoreBusy
+from service.application.sign_in import SignIn
 from service.domain import access
 from service.domain.access import Caller
-from service.domain.errors import Forbidden, TooMany, Unauthenticated, UserError
+from service.domain.errors import TooMany, Unauthenticated, UserError
+from service.domain.sign_in import CALLBACK
+from service.doors import signing_in
 from service.doors.api import problems
 
 #: Where a balancer or an engine looks that has no token.
@@ -31,20 +35,23 @@ class Gate:
     """`open`: whoever asks is an admin, as on a machine's own loopback. `public`: whom nobody knows may read.
 
     `rate`: requests of one token, or of one address without one; `failures`: wrong tokens of one address. Both as in
-    "1200/minute"; nothing is counted where all is open.
+    "1200/minute"; nothing is counted where all is open. `own`: with which `firstbad up` looks whether all is ready.
     """
 
     open: bool = True
     public: bool = False
     rate: str = "1200/minute"
     failures: str = "20/minute"
+    own: str = field(default="", repr=False)
 
 
 class Gatekeeper:
     """ASGI middleware; `scope["state"]["caller"]` holds the Caller for the routes."""
 
-    def __init__(self, app: ASGIApp, gate: Gate, recognize: Callable[[str], Caller]) -> None:
-        self.app, self.gate, self.recognize = app, gate, recognize
+    def __init__(
+        self, app: ASGIApp, gate: Gate, recognize: Callable[[str], Caller], sign_in: SignIn | None = None
+    ) -> None:
+        self.app, self.gate, self.recognize, self.sign_in = app, gate, recognize, sign_in
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
         self._rate, self._failures = parse(gate.rate), parse(gate.failures)
 
@@ -55,6 +62,12 @@ class Gatekeeper:
         try:
             caller = await self._caller(scope)
             headers = self._counted(caller, scope)
+        except Unauthenticated as error:
+            if self.sign_in is not None and _is_page(scope):
+                await signing_in.to_sign_in(scope["path"])(scope, receive, send)
+            else:
+                await _refuse(error, scope, receive, send)
+            return
         except UserError as error:
             await _refuse(error, scope, receive, send)
             return
@@ -70,6 +83,8 @@ class Gatekeeper:
         written = Headers(scope=scope).get("authorization", "")
         if written:
             return await self._recognized(written, scope)
+        if self.sign_in is not None and (found := await self._signed_in(self.sign_in, scope)) is not None:
+            return found
         if self.gate.public and scope["method"] in _READING:
             return Caller(_named("anyone from", scope), access.Scope.READ)
         raise Unauthenticated(
@@ -79,7 +94,24 @@ class Gatekeeper:
             "firstbad token create",
         )
 
+    async def _signed_in(self, sign_in: SignIn, scope: Scope) -> Caller | None:
+        """By a browser's session, or on the way to one. Errors: TooMany, WrongCsrf."""
+        if scope["path"] in (signing_in.SIGN_IN, CALLBACK):
+            # Each costs us questions to another service.
+            address = _named("sign-ins of", scope)
+            if not self._limiter.hit(self._failures, address):
+                raise self._too_many(self._failures, address, "sign-ins came from this address")
+            return Caller(address, None)
+        headers = Headers(scope=scope)
+        text = signing_in.cookie_of(sign_in, headers.get("cookie", ""))
+        found = await run_in_threadpool(sign_in.caller, text) if text else None
+        if found is not None:
+            signing_in.require_csrf(text, scope["method"], scope["path"], headers.get(signing_in.CSRF_HEADER, ""))
+        return found
+
     async def _recognized(self, written: str, scope: Scope) -> Caller:
+        if self.gate.own and compare_digest(written.encode(), f"Bearer {self.gate.own}".encode()):
+            return Caller("firstbad up", access.Scope.READ)
         address = _named("failures of", scope)
         if not self._limiter.test(self._failures, address):
             raise self._too_many(self._failures, address, "wrong tokens came from this address")
@@ -111,14 +143,10 @@ class Gatekeeper:
         return max(1, ceil(self._limiter.get_window_stats(item, who).reset_time - time()))
 
 
-def require(caller: Caller, wanted: access.Scope) -> None:
-    """Errors: Forbidden."""
-    if not access.covers(caller.scope, wanted):
-        raise Forbidden(
-            f"this needs the scope {wanted}, and {caller.name} has {caller.scope or 'none'}",
-            value=str(caller.scope or ""),
-            advice=f"use a token with the scope {wanted}",
-        )
+def _is_page(scope: Scope) -> bool:
+    """That somebody looks at with a browser."""
+    wants = Headers(scope=scope).get("accept", "")
+    return scope["method"] == "GET" and signing_in.here(scope["path"]) == scope["path"] and "text/html" in wants
 
 
 def _named(what: str, scope: Scope) -> str:

@@ -20,6 +20,7 @@ from service.adapters.database.figures import SqlFigures
 from service.adapters.database.lists import SqlLists
 from service.adapters.database.pending import Writer
 from service.adapters.database.rows import BISECTIONS, BUILDS, EVENTS, NODES, OUTBOX, PROBES, changes, from_row, to_row
+from service.adapters.database.sessions import SqlSessions
 from service.adapters.database.turns import Turns
 from service.application.ports import Kept, Stock, StoreBusy
 from service.application.queues import BUILD
@@ -36,7 +37,7 @@ for _kind, _table in ((Bisection, BISECTIONS), (Probe, PROBES)):
     _BY_ID[_kind, True] = _BY_ID[_kind, False].with_for_update(key_share=True)
 
 
-class SqlTransaction(SqlAccess, SqlAging, SqlFigures, SqlLists, Turns):
+class SqlTransaction(SqlAccess, SqlAging, SqlFigures, SqlLists, SqlSessions, Turns):
     """Lives as long as its connection's transaction. Not for more than one thread.
 
     `lock`: SELECT … FOR NO KEY UPDATE, which excludes itself, but not the check that a new event's bisection is there.

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from fastapi import Depends, Request, params
 
-from service.domain.access import Caller, Scope
-from service.doors import gate
+from service.domain.access import Caller, Scope, covers
+from service.domain.errors import Forbidden
 from service.doors.api.sent import BisectionId
 from service.doors.parameters import FlowOf
 
@@ -23,7 +23,7 @@ CallerOf = Annotated[Caller, Depends(_caller)]
 
 def _at_least(wanted: Scope) -> Callable[..., Awaitable[None]]:
     async def check(caller: CallerOf) -> None:
-        gate.require(caller, wanted)
+        require(caller, wanted)
 
     return check
 
@@ -40,3 +40,13 @@ def _own(id: BisectionId, flow: FlowOf, caller: CallerOf) -> Caller:
 
 
 OwnerOf = Annotated[Caller, Depends(_own)]
+
+
+def require(caller: Caller, wanted: Scope) -> None:
+    """Errors: Forbidden."""
+    if not covers(caller.scope, wanted):
+        raise Forbidden(
+            f"this needs the scope {wanted}, and {caller.name} has {caller.scope or 'none'}",
+            value=str(caller.scope or ""),
+            advice=f"use a token with the scope {wanted}",
+        )

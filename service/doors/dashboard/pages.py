@@ -58,9 +58,17 @@ POLICY = "; ".join(
 def bisection(id: str, flow: FlowOf) -> HTMLResponse:
     """What is wrong with what was asked for is a page too."""
     try:
-        written, status = _shown(id, flow), 200
+        return _page(_shown(id, flow), 200)
     except UserError as error:
-        written, status = _refused(error), error.status
+        return refused(error)
+
+
+def refused(error: UserError) -> HTMLResponse:
+    written = _template("problem.html").render(headline=error.title, problem=_trouble(error), live=False)
+    return _page(written, error.status)
+
+
+def _page(written: str, status: int) -> HTMLResponse:
     return HTMLResponse(written, status, {"Content-Security-Policy": POLICY})
 
 
@@ -77,10 +85,6 @@ def _template(name: str) -> Template:
     environment = Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined)
     environment.globals.update(style=Markup(STYLE), script=Markup(SCRIPT))
     return environment.get_template(name)
-
-
-def _refused(error: UserError) -> str:
-    return _template("problem.html").render(headline=error.title, problem=_trouble(error), live=False)
 
 
 def _written(report: Report, curve: Curve | None) -> str:
