@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
@@ -116,3 +116,25 @@ def test_the_repository_of_a_request_may_be_written_with_its_scheme(service: Ser
     id = service.submit(repo=Path(service.request["repo"]).as_uri())
     service.flow.prepare(id)
     assert service.http.get(f"{PATH}/{id}").json()["state"] == "checking ends"
+
+
+def test_a_clone_and_a_verdict_by_hand_are_kept(service: Service) -> None:
+    id = service.submit()
+    made = service.http.post(f"{PATH}/{id}/clone", json={"width": 2}, headers={"Idempotency-Key": "again"})
+    assert made.status_code == 201, made.text
+    again = service.http.post(f"{PATH}/{id}/clone", json={"width": 2}, headers={"Idempotency-Key": "again"})
+    assert again.json()["id"] == made.json()["id"]
+    kept = service.flow.bisection(made.json()["id"])
+    assert replace(kept.request, width=1) == service.flow.bisection(id).request
+    service.flow.prepare(kept.id)
+    report = service.http.get(f"{PATH}/{kept.id}").json()
+    bad = report["ends"]["bad"]["sha"]
+    for _ in range(2):
+        said = service.http.post(
+            f"{PATH}/{kept.id}/overrides", json={"commit": bad[:8], "verdict": "good", "why": "it works here"}
+        )
+        assert said.status_code == 200, said.text
+    shown = service.http.get(f"{PATH}/{kept.id}").json()
+    assert [(one["sha"], one["verdict"], one["why"]) for one in shown["overrides"]] == [(bad, "good", "it works here")]
+    for format in ("json", "md", "html", "log", "junit"):
+        assert service.http.get(f"{PATH}/{kept.id}/report", params={"format": format}).status_code == 200
