@@ -65,13 +65,12 @@ class Previews(Work):
         asked = Asked(bisection.created_at, clock.now())
         have = (*request.good, request.bad)
 
-        def work() -> Looked:
-            history.refresh(request.repo, have=have, asked=asked)
-            return dry_run.look(history, bisection, clock.now())
-
         try:
-            # One at a time of each repository: while it is cloned there is nothing else to be seen in it.
-            return self._aside.run(f"{request.repo}\0{have}", work, patience_s)
+            # Who asks for the same meanwhile waits for the same clone; what is made of it is each one's own.
+            fresh = f"{request.repo}\0{have}"
+            self._aside.run(fresh, lambda: history.refresh(request.repo, have=have, asked=asked), patience_s)
+            left_s = patience_s - (clock.now() - asked.now).total_seconds()
+            return self._aside.run(bisection.id, lambda: dry_run.look(history, bisection, clock.now()), left_s)
         except StillAtIt:
             return (
                 f"The repository was not read within {patience_s:g} s, and is being read further: ask again, or submit,"

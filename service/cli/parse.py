@@ -24,9 +24,7 @@ def parse(
     text: Annotated[str, typer.Argument(metavar="FILE", help="The text, as Markdown; - for standard input.")],
     project: Annotated[str | None, typer.Option(metavar="NAME", help="The recipe whose project it is about.")] = None,
     as_json: Json = False,
-    url: Annotated[
-        str | None, typer.Option("--url", envvar="FIRSTBAD_URL", help="Where the service answers.")
-    ] = None,
+    url: Annotated[str | None, typer.Option("--url", envvar="FIRSTBAD_URL", help="Where the service answers.")] = None,
 ) -> None:
     """Read the text of an issue, and print the request that it makes.
 

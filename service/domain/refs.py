@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
 
 from packaging.version import InvalidVersion, Version
 
@@ -114,6 +115,11 @@ def read(text: str) -> Reading:
     written = text.strip(" `'\"")
     if len(written) > LONGEST or not written.isprintable():
         return Reading(Named(text))
+    return _read(written)
+
+
+@lru_cache(maxsize=1024)
+def _read(written: str) -> Reading:
     for reader in (_of_url, _of_pull):
         if (found := reader(written)) is not None:
             return found

@@ -14,7 +14,7 @@ from itertools import islice
 from packaging.utils import canonicalize_name
 
 from service.application.parse import blocks, ends, mentions, scripts, sides
-from service.application.parse.blocks import Read
+from service.application.parse.blocks import Block, Read
 from service.application.parse.draft import Candidate, Certainty, Draft, Field, Known, Missing, Origin
 from service.application.parse.sides import Sided
 from service.application.ports import FailureReader
@@ -27,12 +27,15 @@ _ENVIRONMENT = re.compile(
     r"(?im)^[ \t>*-]*(?P<name>[a-z][\w.-]{1,30}?)(?: version)?`?[ \t]*:[ \t]*`?(?P<version>v?[0-9][\w.+!-]{2,80})"
 )
 _IS_ENVIRONMENT = re.compile(r"(?i)collecting environment information|collect_env|check_env|\bversion *:|CUDA runtime")
+_FIRST_BAD = re.compile(r"\b([0-9a-f]{7,64}) is the first bad commit")
 _CLONE = re.compile(r"git clone (?:--?[\w-]+(?:[ =]\d+)? )*(https://[\w.-]+/[\w./-]{3,200})")
 _LINK = re.compile(
     r"(https://(?:github|gitlab|codeberg)\.[a-z]{2,6}/([\w.-]+)/([\w.-]+))/(?:blob|pull|issues|commit|compare|-)/"
 )
 _FAILED = re.compile(r"Traceback|Error\b|Exception|Segmentation fault|[Aa]ssert|[Ff]atal|FAILED|core dumped")
 _INSTALLED = re.compile(r"\b(?:pip3?|uv pip) install (?:-\S+ ){0,4}['\"]?([A-Za-z][\w-]{1,60})==")
+#: So much outside of code is looked through for refs, in characters.
+MOST_PROSE = 24 * 1024
 #: So much of logs is looked through for a failure.
 MOST_LOG = 16 * 1024
 
@@ -51,16 +54,26 @@ def parse(text: str, known: Known, servers: Sequence[Server], failures: FailureR
 
 def _said(read: Read, names: Collection[str]) -> list[Sided]:
     said: list[Sided] = []
-    left = mentions.MOST
+    left, prose = mentions.MOST, MOST_PROSE
     for block in read.blocks:
         if block.kind == "code":
+            said += _bisected(read, block)
             continue
+        block = replace(block, text=block.text[: max(prose, 0)])
         every = list(islice(mentions.find(block), left))
-        left -= len(every)
-        said += sides.sided(block, [each for each in every if ends.of_subject(each, names)])
+        left, prose = left - len(every), prose - len(block.text)
+        said += sides.sided(block, list(ends.about(every, names)))
     if not any(each.side == "bad" for each in said):
         said += _environment(read, names)
     return said
+
+
+def _bisected(read: Read, block: Block) -> Iterator[Sided]:
+    """What git bisect printed."""
+    for found in _FIRST_BAD.finditer(read.text, block.start, block.end):
+        raw = replace(block, start=found.start(), end=found.end(1), text=found[1], exact=True)
+        for each in mentions.find(raw):
+            yield Sided(each, "bad", Certainty.HIGH, "git bisect found it")
 
 
 def _environment(read: Read, names: Collection[str]) -> Iterator[Sided]:

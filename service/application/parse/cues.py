@@ -21,7 +21,7 @@ _BAD_PLAIN = (
     r"|broken version|bad version|bad commit"
 )
 _GOOD_PLAIN = (
-    r"last[ -](?:known[ -])?(?:good|working)|known[ -]good|(?:does|did|is|was|do)(?: not|n't)"
+    r"(?:last|latest)[ -](?:known[ -])?(?:good|working)|known[ -]good|(?:does|did|is|was|do)(?: not|n't)"
     r" (?:happen\w*|occur\w*|reproduc\w*|fail\w*|crash\w*|hang\w*|show\w*|exist|appear\w*|affected|present|broken|have)"
     r"|no (?:such )?(?:issues?|problems?|errors?|crash(?:es)?|regressions?|failures?)|without (?:any |this |the )?"
     r"(?:issues?|problems?|errors?|crash(?:es|ing)?)|not (?:reproducible|affected|present)|can(?:not|'t| not) reproduce"
@@ -46,7 +46,7 @@ _CUE = re.compile(
     rf"|(?P<g>\b(?:{_GOOD.rsplit('|', 6)[0]})\b|{'|'.join(_GOOD.rsplit('|', 6)[1:])})"
 )
 _SENTENCE = re.compile(r"[.!?](?=\s)|\n[ \t]*\n|\n(?=[ \t]*(?:[-*+>|#]|[0-9]{1,3}\.)[ \t])|;\s|<br>|\|[ \t]*\n")
-_CLAUSE = re.compile(r",\s|\s(?:but|while|whereas|however|yet|though|although|then|and)\s|\s[-\u2013\u2014]\s|[()|]")
+_CLAUSE = re.compile(r",\s|\n|\s(?:but|while|whereas|however|yet|though|although|then|and)\s|\s[-\u2013\u2014]\s|[()|]")
 DOUBT = re.compile(r"(?i)\b(?:should|would|might|maybe|perhaps|hopefully|not sure|unsure|untested|guess|probably)\b|\?")
 DOWN = re.compile(r"(?i)downgrad|roll(?:ed|ing)?[ -]?back|\brevert")
 UP = re.compile(r"(?i)upgrad|updat|\bbump|regress|broke|bisect|\bfrom\b|\bbetween\b|range|since|slow|drop|chang|worse")

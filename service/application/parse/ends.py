@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from packaging.version import Version
@@ -19,6 +19,8 @@ _QUESTIONS: dict[Side, str] = {
     "bad": "Where is it broken? Name a version, a commit or a day.",
 }
 MOST_CANDIDATES = 6
+#: Characters.
+NEAR = 60
 
 
 @dataclass
@@ -40,6 +42,24 @@ def of_subject(found: Mention, names: Collection[str]) -> bool:
         return True
     # A word before a version that is no name: "In 0.9.2"; in a pin it is one for sure.
     return found.package not in OTHERS and not (names and found.package in found.value.lower())
+
+
+def about(found: Iterable[Mention], names: Collection[str]) -> Iterator[Mention]:
+    """Those of the package itself: a version without a name, soon behind one of another package, is that one's too."""
+    last: Mention | None = None
+    for each in found:
+        mine = of_subject(each, names)
+        if not mine and each.package in OTHERS:
+            last = each
+        elif last is not None and isinstance(each.form, Release) and each.package not in names:
+            near = each.block is last.block and each.start - last.end < NEAR
+            mine = mine and not (near and _is_bare(each) and _is_bare(last))
+        if mine:
+            yield each
+
+
+def _is_bare(found: Mention) -> bool:
+    return found.value[:1].isdigit()
 
 
 def choose(said: Iterable[Sided]) -> tuple[list[Field], list[Missing]]:

@@ -16,6 +16,8 @@ from service.domain.refs import Form, Named, Pair, Pull, Release, Sha, Until
 MOST = 300
 LONGEST = 300
 _TOKEN = re.compile(r"[^\s()\[\]<>\"'`,;|*{}\u2192\u21d2\u201c\u201d]+")
+#: good=072d7e5, but not engine==1.2.3.
+_SET = re.compile(r"^[A-Za-z_]{1,20}=(?!=)")
 _DIGIT = re.compile(r"[0-9]")
 _SHA = re.compile(r"(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{7,40}|[0-9a-f]{40}|[0-9A-F]{40}")
 _DESCRIBED = re.compile(r"v?[0-9][\w.]*-[0-9]+-g[0-9a-f]{7,40}")
@@ -169,7 +171,7 @@ def find(block: Block) -> Iterator[Mention]:
 def _tokens(text: str) -> Iterator[_Token]:
     for found in _TOKEN.finditer(text):
         bare = found[0].rstrip(".:!?-/=&")
-        kept = bare.lstrip(":=~@-\u2265>").removeprefix("commit/")
+        kept = _SET.sub("", bare.lstrip(":=~@-\u2265>").removeprefix("commit/"))
         yield _Token(found.start() + len(bare) - len(kept), kept)
 
 
@@ -195,9 +197,20 @@ def _mention(block: Block, token: _Token, before: list[_Token]) -> Mention | Non
         case Release():
             return _released(found, form, before)
         case Until():
-            return found if form.package is not None or _NIGHT.search(_around(block.text, token)) else None
+            return _dated(found, form, before) if _is_build(form, block.text, token) else None
         case _:
             return None
+
+
+def _is_build(form: Until, text: str, token: _Token) -> bool:
+    """A day may be any day."""
+    return form.package is not None or ".dev" in token.text or _NIGHT.search(_around(text, token)) is not None
+
+
+def _dated(found: Mention, form: Until, before: list[_Token]) -> Mention:
+    package = form.package or next(_named(before), None)
+    name = str(canonicalize_name(package)) if package is not None else None
+    return replace(found, package=name if form.package is not None or name in OTHERS else None)
 
 
 def _is_pair(form: Pair) -> bool:
