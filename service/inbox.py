@@ -37,6 +37,8 @@ THREADS = 8
 #: Seconds that a report is held while the database cannot take it, and the pauses between two tries.
 PATIENCE_S = 600.0
 FIRST_PAUSE_S = 0.1
+#: Seconds between two looks for what webhooks are to be told.
+TELL_S = 1.0
 LAST_PAUSE_S = 10.0
 #: What comes back by itself.
 AWAY = (StoreBusy, QueueUnavailable, redis.RedisError)
@@ -280,6 +282,8 @@ def run(redis_url: str, flow: Flow, queue: CeleryQueue, sweep_s: float, meters: 
     app = control_app(redis_url, flow, queue, Patience(ended), Handling(meters or Meters(), beats))
     ticker = threading.Thread(target=_tick, args=(app, sweep_s, ended), daemon=True)
     signals.worker_ready.connect(lambda **_: ticker.start(), weak=False)
+    teller = threading.Thread(target=_tell, args=(flow, ended), daemon=True)
+    signals.worker_ready.connect(lambda **_: teller.start(), weak=False)
     signals.worker_shutting_down.connect(lambda **_: ended.set(), weak=False)
     # With a receiver Celery leaves log lines as they are.
     signals.setup_logging.connect(lambda **_: None, weak=False)
@@ -298,6 +302,15 @@ def run(redis_url: str, flow: Flow, queue: CeleryQueue, sweep_s: float, meters: 
         worker.start()
     if worker.exitcode:
         raise SystemExit(worker.exitcode)
+
+
+def _tell(flow: Flow, ended: threading.Event) -> None:
+    """In a thread of its own: whoever is slow to take what is told holds nothing else up."""
+    while not ended.wait(TELL_S):
+        try:
+            flow.deliver_notices()
+        except AWAY as error:
+            log.warning("webhooks are not told now: %s", error)
 
 
 def _tick(app: Celery, sweep_s: float, ended: threading.Event) -> None:

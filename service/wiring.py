@@ -128,16 +128,18 @@ def wire(settings: Settings, service: str = "firstbad") -> Wired:
     from service.adapters.probe_queue import CeleryQueue
     from service.adapters.telemetry import traces
     from service.adapters.telemetry.watch import Telemetry, WatchedBisections
+    from service.adapters.webhook_sender import WebhookSender
     from service.application.flow import Flow
 
     telemetry = Telemetry(traces.tracing(settings.otlp_endpoint, service))
     queue = CeleryQueue(settings.redis_url, telemetry.tracing.traceparent)
+    addresses = Addresses(settings.repo_hosts, settings.private_networks)
     ports = Ports(
         bisections=WatchedBisections(database(settings), telemetry.meters),
         history=GitHistory(
             _made(settings.mirrors_dir),
             allow_file=settings.allow_file_repos,
-            addresses=Addresses(settings.repo_hosts, settings.private_networks),
+            addresses=addresses,
         ),
         queue=queue,
         artifacts=store(settings),
@@ -150,6 +152,7 @@ def wire(settings: Settings, service: str = "firstbad") -> Wired:
         failures=failures.said,
         policy=_policy(settings),
         watch=telemetry,
+        sender=WebhookSender(addresses),
     )
     return Wired(settings, Flow(ports), queue, telemetry)
 

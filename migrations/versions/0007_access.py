@@ -104,6 +104,9 @@ def _tables() -> None:
         sa.Column("events", sa.JSON(), nullable=False),
         *(sa.Column(name, sa.Text(), nullable=True) for name in ("project", "submitter")),
         sa.Column("off", sa.Text(), nullable=False),
+        sa.Column("failing_since", _TIME, nullable=True),
+        sa.Column("last_error", sa.Text(), nullable=False),
+        *(sa.Column(name, _TIME, nullable=True) for name in ("tried_at", "delivered_at")),
         sa.PrimaryKeyConstraint("id", name="pk_webhooks"),
     )
 

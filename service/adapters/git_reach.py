@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from urllib.parse import urljoin, urlsplit
 
 from service.adapters import checked_http, repository_address
-from service.adapters.addresses import Addresses, NotReached, resolves_itself
+from service.adapters.addresses import Addresses, NotAHost, NotReached, resolves_itself
 from service.adapters.git_command import Reach
 from service.adapters.git_errors import unavailable
 from service.domain.errors import RepositoryUnavailable
@@ -146,4 +146,5 @@ def _remote(repo: str) -> Remote | None:
 
 
 def _refused(repo: str, error: NotReached) -> RepositoryUnavailable:
-    return unavailable(repo, f"cannot be reached: {error.what}", error.advice)
+    what = "is on a host that cannot be found" if isinstance(error, NotAHost) else "cannot be reached"
+    return unavailable(repo, f"{what}: {error.what}", error.advice)

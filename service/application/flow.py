@@ -28,6 +28,7 @@ from service.application.reads import Reads
 from service.application.submission import Submission
 from service.application.submit import complete
 from service.application.upkeep import Upkeep
+from service.application.webhooks import Webhooks
 from service.domain.access import Caller
 from service.domain.bisection import Bisection, Message, Node, Request
 from service.domain.budget import Priority
@@ -37,7 +38,7 @@ from service.domain.lifecycle import BisectionState
 from service.domain.results import BuildReport, ProbeReport, SurveyReport
 
 
-class Flow(Access, Actions, Previews, Reads, Upkeep):
+class Flow(Access, Actions, Previews, Reads, Upkeep, Webhooks):
     # What a door asks for
 
     def draft(self, submission: Submission, caller: Caller) -> Request:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from service.application import notices
 from service.application.measure import cards_of
 from service.application.orders import Composer
 from service.application.ports import Ports, Transaction
@@ -52,6 +53,13 @@ class Recorder:
         self.tx.post(message, at)
         if at <= self.began + AT_ONCE:
             self.posted.append(message)
+
+    def add_event(self, bisection_id: str, at: datetime, kind: str, data: dict[str, object]) -> None:
+        """What webhooks are told of it waits for the control worker."""
+        self.tx.add_event(bisection_id, at, kind, data)
+        if kind == "state":
+            for notice in notices.of_state(self.tx, bisection_id, str(data["state"]), at):
+                self.tx.post(notice, at)
 
     def probe(self, id: str, *, lock: bool = False) -> Probe:
         found = self.tx.probe(id, lock=lock)

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from service.application.aging import Aging
+from service.application.hooks import Hooks, Sender, Unsent
 from service.application.identity import Identity
 from service.application.lists import Lists
 from service.application.ordered import BuildOrder, ProbeOrder, SurveyOrder
@@ -55,7 +56,7 @@ class Kept:
     needed: bool
 
 
-class Transaction(Aging, Identity, Lists, Waiting, Protocol):
+class Transaction(Aging, Hooks, Identity, Lists, Waiting, Protocol):
     """One database transaction: everything in it is kept, or nothing is. Rows come and go as frozen dataclasses."""
 
     def add_bisection(self, bisection: Bisection) -> None: ...
@@ -338,4 +339,5 @@ class Ports:
     readers: tuple[Reader, ...] = ()
     policy: Policy = field(default_factory=lambda: Policy(frozenset(SandboxKind), SandboxKind.PROCESS))
     watch: Watch = field(default_factory=Unwatched)
+    sender: Sender = field(default_factory=Unsent)
     failures: FailureReader = unread

@@ -102,6 +102,7 @@ def rows(revision: str) -> dict[str, list[dict[str, Any]]]:
         ]  # fmt: skip
         made["webhooks"] = [
             {"id": "w1", "url": "https://example.org/hook", "secret": "s", "created_at": AT, "created_by": "ada",
-             "events": ["state"], "project": "python", "submitter": None, "off": ""},
+             "events": ["state"], "project": "python", "submitter": None, "off": "", "failing_since": later,
+             "last_error": "it answered 500", "tried_at": later, "delivered_at": None},
         ]  # fmt: skip
     return made

@@ -20,6 +20,7 @@ from tests.fakes.server import serving
 API = "/api/v1"
 #: What a caller needs for each call; all others that change something need `submit`.
 MORE = {"judgeAgain": Scope.OPERATE, "returnNode": Scope.OPERATE}
+MORE |= dict.fromkeys(("createWebhook", "listWebhooks", "getWebhook", "removeWebhook", "testWebhook"), Scope.OPERATE)
 
 
 @pytest.fixture(scope="module")

@@ -38,6 +38,7 @@ from service.domain.policy import CallerPolicy
 from service.domain.recipe import Recipe, SandboxKind
 from service.domain.spending import spent
 from service.search.graph import Range
+from tests.fakes.hooks import FakeWebhooks
 from tests.fakes.live import LiveWorkers
 from tests.fakes.tokens import FakeTokens
 
@@ -55,7 +56,7 @@ def commit(index: int, subject: str | None = None) -> Commit:
     return Commit(sha(index), subject or f"Change number {index}", "Ann Example", at, parents)
 
 
-class FakeFlow(FakeTokens):
+class FakeFlow(FakeTokens, FakeWebhooks):
     """Has the methods of `Flow`; those below "What a test lets happen" are its own."""
 
     def __init__(self) -> None:
@@ -63,6 +64,7 @@ class FakeFlow(FakeTokens):
 
     def reset(self) -> None:
         self.kept_tokens = ()
+        self.kept_webhooks = ()
         self.kept: dict[str, Bisection] = {}
         self.keys: list[str | None] = []
         self.tried: dict[str, Probe] = {}

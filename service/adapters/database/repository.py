@@ -22,6 +22,8 @@ from service.adapters.database.pending import Writer
 from service.adapters.database.rows import BISECTIONS, BUILDS, EVENTS, NODES, OUTBOX, PROBES, changes, from_row, to_row
 from service.adapters.database.sessions import SqlSessions
 from service.adapters.database.turns import Turns
+from service.adapters.database.webhooks import SqlWebhooks
+from service.application.hooks import NOTICE
 from service.application.ports import Kept, Stock, StoreBusy
 from service.application.queues import BUILD
 from service.domain.bisection import Bisection, Build, Event, Message, Node, Origin, Probe
@@ -37,7 +39,7 @@ for _kind, _table in ((Bisection, BISECTIONS), (Probe, PROBES)):
     _BY_ID[_kind, True] = _BY_ID[_kind, False].with_for_update(key_share=True)
 
 
-class SqlTransaction(SqlAccess, SqlAging, SqlFigures, SqlLists, SqlSessions, Turns):
+class SqlTransaction(SqlAccess, SqlAging, SqlFigures, SqlLists, SqlSessions, SqlWebhooks, Turns):
     """Lives as long as its connection's transaction. Not for more than one thread.
 
     `lock`: SELECT … FOR NO KEY UPDATE, which excludes itself, but not the check that a new event's bisection is there.
@@ -195,7 +197,8 @@ class SqlTransaction(SqlAccess, SqlAging, SqlFigures, SqlLists, SqlSessions, Tur
     ) -> tuple[Message, ...]:
         columns = (OUTBOX.c.topic, OUTBOX.c.key, OUTBOX.c.payload)
         query = select(*columns).where(OUTBOX.c.delivered_at.is_(None)).order_by(OUTBOX.c.id).limit(limit)
-        query = query.where(OUTBOX.c.topic == "remove" if removals else OUTBOX.c.topic != "remove")
+        topic = OUTBOX.c.topic
+        query = query.where(topic == "remove" if removals else topic.not_in(("remove", NOTICE)))
         if due is not None:
             query = query.where(OUTBOX.c.posted_at <= due)
         return tuple(from_row(Message, row) for row in self._rows(query))

@@ -319,3 +319,7 @@ class WebhookRow(Base):
     project: Mapped[str | None]
     submitter: Mapped[str | None]
     off: Mapped[str]
+    failing_since: Mapped[datetime | None]
+    last_error: Mapped[str]
+    tried_at: Mapped[datetime | None]
+    delivered_at: Mapped[datetime | None]

@@ -18,10 +18,25 @@ from service.doors.api.routes import (
     tokens,
     verdicts,
 )
+    webhooks,
 from service.doors.api.sent import from_here
 
 #: In the order in which they stand in the OpenAPI document.
-_PARTS = (bisections, texts, actions, verdicts, report, metric, events, probes, builds, nodes, tokens)
+_PARTS = (
+    bisections,
+    texts,
+    actions,
+    verdicts,
+    report,
+    metric,
+    events,
+    probes,
+    builds,
+    nodes,
+    recipes,
+    tokens,
+    webhooks,
+)
 
 router = APIRouter(prefix=paths.API, dependencies=[Depends(from_here)])
 for _part in _PARTS:

@@ -56,6 +56,7 @@ from service.doors.api.views.runs import (
     ToldView,
 )
 from service.doors.api.views.tokens import NewTokenView, TokenList, TokenView
+from service.doors.api.views.webhooks import NewWebhookView, WebhookList, WebhookView
 
 __all__ = [
     "AnswerView",
@@ -83,6 +84,7 @@ __all__ = [
     "MeasuringView",
     "MetricView",
     "NewTokenView",
+    "NewWebhookView",
     "NodeList",
     "NodeView",
     "OverrideView",
@@ -116,4 +118,6 @@ __all__ = [
     "WheelsView",
     "TokenList",
     "TokenView",
+    "WebhookList",
+    "WebhookView",
 ]
