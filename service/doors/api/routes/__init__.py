@@ -33,7 +33,6 @@ _PARTS = (
     probes,
     builds,
     nodes,
-    recipes,
     tokens,
     webhooks,
 )
