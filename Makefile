@@ -68,6 +68,9 @@ bench-builds: $(READY)
 bench-load: $(READY)
 	$(BIN)/python -m benchmarks.load $(ARGS)
 
+bench-parse: $(READY)
+	@$(BIN)/python -m benchmarks.parse $(ARGS)
+
 bench-logs: $(READY)
 	$(BIN)/python -m benchmarks.logs $(ARGS)
 
