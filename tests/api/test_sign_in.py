@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from pydantic import ValidationError
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from service import handed, wiring
 from service.adapters.database import migrate
 from service.adapters.database.engine import create_engine
 from service.adapters.database.repository import Database
@@ -210,3 +214,44 @@ def test_by_https_the_cookies_are_for_this_host_and_https_alone(world: World) ->
     assert cookie.startswith("__Host-firstbad-begun=")
     assert {"HttpOnly", "Secure", "Path=/", "SameSite=lax"} <= {part.strip() for part in cookie.split(";")}
     assert "Domain" not in cookie
+
+
+SETTINGS = {
+    "site": "https://fb.test",
+    "github_client_id": "Iv1.0123456789abcdef",
+    "github_client_secret": "shh-not-for-anybody",
+    "sign_in": "ann=admin",
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"github_client_secret": None}, "FIRSTBAD_GITHUB_CLIENT_SECRET"),
+        ({"site": None}, "FIRSTBAD_SITE"),
+        ({"sign_in": ""}, "FIRSTBAD_SIGN_IN"),
+        ({"sign_in": "ann=root"}, "FIRSTBAD_SIGN_IN: 'ann=root'"),
+    ],
+)
+def test_settings_that_let_nobody_sign_in_are_told_before_the_start(
+    tmp_path: Path, changed: dict[str, object], said: str
+) -> None:
+    wiring.check(wiring.Settings.model_validate({**SETTINGS, "home": tmp_path}))
+    wrong = wiring.Settings.model_validate({**SETTINGS, "home": tmp_path, **changed})
+    with pytest.raises(ValueError, match=re.escape(said)):
+        wiring.check(wrong)
+    assert "shh-not-for" not in repr(wrong)
+
+
+@pytest.mark.parametrize(
+    "site", ["http://fb.test", "https://fb.test/", "https://fb.test/x", "https://a@fb.test", "fb.test"]
+)
+def test_a_site_without_https_or_with_a_path_is_refused(site: str) -> None:
+    with pytest.raises(ValidationError, match="site"):
+        wiring.Settings.model_validate({**SETTINGS, "site": site})
+    assert wiring.Settings.model_validate({**SETTINGS, "site": "http://127.0.0.1:8377"}).site
+
+
+def test_a_worker_is_handed_no_secret_of_the_api() -> None:
+    environment = {"FIRSTBAD_GITHUB_CLIENT_SECRET": "s", "FIRSTBAD_UP_KEY": "k", "FIRSTBAD_HOME": "/h", "PATH": "/bin"}
+    assert handed.of_worker(environment) == {"FIRSTBAD_HOME": "/h", "PATH": "/bin"}
