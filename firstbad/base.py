@@ -64,9 +64,9 @@ class Base:
         except httpx.TransportError as error:
             raise self.site.unreachable(error) from None
 
-    def opened(self, call: Call[bytes]) -> Flow[None]:
+    def opened(self, call: Call[bytes]) -> Flow[httpx.Response]:
         """The answer is there, and `Read` brings its body. Errors: as `sent`."""
-        yield from self._answered(Send(call, open=True))
+        return (yield from self._answered(Send(call, open=True)))
 
     def pages(self, call: Call[Paged[T]]) -> Flow[None]:
         """Gives each item of a list, also of those pages that come after the first. Errors: as `sent`."""

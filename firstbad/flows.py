@@ -22,6 +22,8 @@ from service.doors.api.views import BisectionView, BuildView, CurveView, EventVi
 
 #: Longest time that one call waits for a change, and the least between two.
 LONGEST_WAIT_S, LEAST_S = 30.0, 0.2
+#: Of the answer to who knows all events of a bisection that has ended.
+NOTHING_MORE = 204
 
 
 def log(base: Base, probe_id: str, *, follow: bool = False) -> Flow[None]:
@@ -96,7 +98,9 @@ def listen(base: Base, id: str, after: int = 0) -> Flow[None]:
         known = last
         try:
             reader = Reader()
-            yield from base.opened(call)
+            answer = yield from base.opened(call)
+            if answer.status_code == NOTHING_MORE:
+                return
             while (piece := (yield Read())) is not None:
                 for message in reader.read(piece):
                     if message.kind == "end":

@@ -18,7 +18,7 @@ from service.application.begun import begun
 from service.application.clone import as_cloned
 from service.application.curve import Curve
 from service.application.dry_run import Preview, serving
-from service.application.lists import Page, Place, Sought
+from service.application.lists import Order, Page, Place, Sought
 from service.application.parse import Draft, Known, parse
 from service.application.ports import Policy
 from service.application.queries import LogStream, known_build, log_of, log_of_build, metric_of
@@ -159,10 +159,14 @@ class FakeFlow(FakeTokens, FakeWebhooks):
 
     def page(self, sought: Sought, after: Place | None = None, limit: int = 50) -> Page[Bisection]:
         """By what was asked for; the order of its beginning alone."""
-        newest = sorted(self.kept.values(), key=lambda found: (found.created_at, found.id), reverse=True)
+        newest_first = sought.order is not Order.OLDEST
+        ordered = sorted(self.kept.values(), key=lambda found: (found.created_at, found.id), reverse=newest_first)
         states, text = sought.states, sought.text.lower()
-        found = [one for one in newest if (not states or one.state in states) and text in one.words]
-        found = [one for one in found if after is None or (one.created_at, one.id) < after]
+        found = [one for one in ordered if (not states or one.state in states) and text in one.words]
+        found = [one for one in found if sought.project in (None, one.project)]
+        found = [one for one in found if sought.submitter in (None, one.submitter)]
+        if after is not None:
+            found = [one for one in found if ((one.created_at, one.id) < after) == newest_first and one.id != after[1]]
         return Page(tuple(found[:limit]), len(found) > limit)
 
     def probe_page(self, id: str, after: int = 0, limit: int = 50) -> Page[Probe]:
@@ -318,7 +322,7 @@ class FakeFlow(FakeTokens, FakeWebhooks):
 
     def change(self, id: str, kind: str, **changes: Any) -> Bisection:
         self.kept[id] = replace(self.kept[id], updated_at=datetime.now(UTC), **changes)
-        return self._note(id, kind)
+        return self._note(id, kind, **({"state": str(changes["state"])} if kind == "state" else {}))
 
     def look_up(self, id: str, candidates: int, *, notes: tuple[str, ...] = ()) -> None:
         """The commits 0 (good) to `candidates` (bad) are known, and the ends come next."""
