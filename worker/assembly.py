@@ -8,6 +8,7 @@ from pathlib import Path
 
 from worker.build.caches import Caches
 from worker.build.environments import Environments
+from worker.build.reach import Reach
 from worker.build.source import Sources
 from worker.build.store import Store
 from worker.errors import NodeFault
@@ -107,7 +108,8 @@ def _docker_sandbox(settings: Settings, inside: Path) -> Sandbox:
 
 def _sources(settings: Settings) -> Sources:
     git = settings.work_dir / "git"
-    return Sources(git, settings.git_env(), settings.allow_file_repos, settings.fetch_timeout_s)
+    reach = Reach(settings.repo_hosts, settings.private_networks)
+    return Sources(git, settings.git_env(), settings.allow_file_repos, settings.fetch_timeout_s, reach)
 
 
 def _environments(settings: Settings, trash: Bin) -> Environments:

@@ -15,12 +15,13 @@ import subprocess
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from worker.build import fixups
+from worker.build.reach import Reach
 from worker.contract import Source
 from worker.errors import NodeFault, fault_of
 from worker.kept import Item, size_of
@@ -29,6 +30,7 @@ _SHA = re.compile(r"[0-9a-f]{40}")
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.+)")
 _SCP = re.compile(r"(?:[A-Za-z0-9._-]+@)?[A-Za-z0-9][A-Za-z0-9.-]*:[^:].*")
 _CREDENTIALS = re.compile(r"(://)[^/@\s]+@")
+_SSH = "ssh -oBatchMode=yes"
 TRANSPORTS = ("https", "ssh", "git")
 
 
@@ -48,6 +50,7 @@ class Sources:
     env: Mapping[str, str]
     allow_file_repos: bool = False
     timeout_s: float = 900.0
+    reach: Reach = field(default_factory=Reach)
 
     def archive(self, source: Source, into: Path, stop: Stop) -> None:
         """Writes the tree of the commit, with its fix-ups. Errors: NodeFault, FixupFails, Stopped."""
@@ -61,12 +64,13 @@ class Sources:
     def _write_from_cache(self, cache: Path, source: Source, into: Path, stop: Stop) -> None:
         if self._write(cache, source, into, stop) is None:
             return
+        way = self.reach.way(source.repo, self.env.get("GIT_SSH_COMMAND", _SSH))
         needed = [source.sha, *(fixup.cherry_pick for fixup in source.fixups if fixup.cherry_pick)]
         # Not every server hands out a commit by its name, so all heads, tags and pull requests are the second way.
         for wanted in (needed, ["+refs/*:refs/remotes/origin/*"]):
-            fetched = self._git(
-                ["--git-dir", str(cache), "fetch", "--no-tags", "--quiet", "--", source.repo, *wanted], stop
-            )
+            options = ("--no-tags", "--no-recurse-submodules", "--quiet")
+            command = ["--git-dir", str(cache), "fetch", *options, "--", way.url, *wanted]
+            fetched = self._git(command, stop, env=way.variables())
             if fetched is None:
                 why = self._write(cache, source, into, stop)
                 if why is None:
@@ -167,7 +171,7 @@ class Sources:
             "GIT_ALLOW_PROTOCOL": protocols,
             "LC_ALL": "C",
         }
-        environment = {"GIT_SSH_COMMAND": "ssh -oBatchMode=yes", **self.env, **set_here, **(env or {})}
+        environment = {"GIT_SSH_COMMAND": _SSH, **self.env, **set_here, **(env or {})}
         try:
             with contextlib.ExitStack() as stack:
                 out = stack.enter_context(into.open("wb")) if into else subprocess.DEVNULL
