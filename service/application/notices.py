@@ -71,4 +71,4 @@ def _summary(found: Bisection) -> dict[str, object]:
 
 def _links(id: str) -> dict[str, object]:
     """From the service's address on, which it does not know for sure."""
-    return {"bisection": f"/api/v1/bisections/{id}", "report": f"/api/v1/bisections/{id}/report", "page": f"/b/{id}"}
+    return {"bisection": f"/api/v1/bisections/{id}", "report": f"/api/v1/bisections/{id}/report"}
