@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from service.domain.bisection import Bisection, Build, Commit, Event, Node, Probe, Request
 from service.domain.bisection import Problem as Refused
 from service.domain.lifecycle import LIVE_BISECTIONS
+from service.domain.recipe import Recipe
 from service.doors import paths
 from service.doors.api import views
 from service.doors.hiding import without_password
@@ -209,4 +210,26 @@ def request(asked: Request) -> views.RequestView:
         priority=asked.priority,
         budget=views.BudgetView.model_validate(asked.budget),
         notes=asked.notes,
+    )
+
+
+def recipe(found: Recipe) -> views.RecipeView:
+    return views.RecipeView(
+        name=found.name,
+        build=found.build_command,
+        build_network=found.build_network,
+        build_timeout_s=found.build_timeout_s,
+        image=found.image,
+        network=found.network,
+        env={name: without_password(value) for name, value in found.env.items()},
+        package=found.package,
+        wheel_paths=found.wheel_paths,
+        native_paths=found.native_paths,
+        overlay=found.overlay_command,
+        wheel_indexes=tuple(without_password(index) for index in found.wheel_indexes),
+        deps=views.DepsView.model_validate(found.deps),
+        fixups=tuple(views.FixupView.model_validate(fixup) for fixup in found.fixups),
+        resources=views.ResourcesView.model_validate(found.resources),
+        secrets=found.secrets,
+        model_cache=found.model_cache,
     )

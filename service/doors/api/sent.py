@@ -48,8 +48,5 @@ Key = Annotated[
     Header(alias="Idempotency-Key", min_length=1, max_length=200, description="Chosen anew for each request."),
 ]
 Many = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
-IfNoneMatch = Annotated[
-    str | None, Header(alias="If-None-Match", max_length=1000, description="The `ETag` that is known already.")
-]
 RecipeName = Annotated[str, Path(pattern=r"^[^\x00-\x1f/]{1,100}$", description="Name of a recipe.")]
 After = Annotated[int, Query(ge=0, le=2**62, description="Only those with a greater id.")]

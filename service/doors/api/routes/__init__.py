@@ -13,12 +13,13 @@ from service.doors.api.routes import (
     metric,
     nodes,
     probes,
+    recipes,
     report,
     texts,
     tokens,
     verdicts,
-)
     webhooks,
+)
 from service.doors.api.sent import from_here
 
 #: In the order in which they stand in the OpenAPI document.
@@ -33,6 +34,7 @@ _PARTS = (
     probes,
     builds,
     nodes,
+    recipes,
     tokens,
     webhooks,
 )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request, Response
 
 from service.domain.access import Scope
-from service.doors.api import render, views
+from service.doors.api import cursors, render, views
 from service.doors.api.access import needs
+from service.doors.api.cursors import LISTED, Cursor
 from service.doors.api.problems import responses
-from service.doors.api.sent import NodeName
+from service.doors.api.sent import Many, NodeName
 from service.doors.parameters import FlowOf
 
 router = APIRouter()
@@ -21,10 +22,24 @@ router = APIRouter()
     operation_id="listNodes",
     summary="The machines that run probes",
     response_model=views.NodeList,
-    responses=responses(),
+    responses={**responses(422), **LISTED},
 )
-def list_nodes(flow: FlowOf) -> Any:
-    return {"items": [render.node(each) for each in flow.nodes()]}
+def list_nodes(request: Request, answer: Response, flow: FlowOf, limit: Many = 1000, cursor: Cursor = None) -> Any:
+    found = flow.node_page(cursors.name("nodes", cursor), limit)
+    after = cursors.written("nodes", found.items[-1].name) if found.more else None
+    items = [render.node(each) for each in found.items]
+    return {"items": items, "next": cursors.next_page(request, answer, after)}
+
+
+@router.get(
+    "/nodes/{name}",
+    operation_id="getNode",
+    summary="One machine",
+    response_model=views.NodeView,
+    responses=responses(404, 422),
+)
+def get_node(name: NodeName, flow: FlowOf) -> Any:
+    return render.node(flow.node_of(name))
 
 
 @router.post(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 
-from service.doors.api import live, render, views
+from service.doors.api import cursors, live, render, views
+from service.doors.api.cursors import LISTED, Cursor
 from service.doors.api.logs import LOG, Follow, sent_log
 from service.doors.api.problems import responses
-from service.doors.api.sent import BisectionId, ProbeId, ProbeNumber
+from service.doors.api.sent import BisectionId, Many, ProbeId, ProbeNumber
 from service.doors.parameters import FlowOf
 
 router = APIRouter()
@@ -21,10 +22,15 @@ router = APIRouter()
     operation_id="listProbes",
     summary="The probes of a bisection, by number",
     response_model=views.ProbeList,
-    responses=responses(404, 422),
+    responses={**responses(404, 422), **LISTED},
 )
-def list_probes(id: BisectionId, flow: FlowOf) -> Any:
-    return {"items": [render.probe(each) for each in flow.probes(id)]}
+def list_probes(
+    id: BisectionId, request: Request, answer: Response, flow: FlowOf, limit: Many = 1000, cursor: Cursor = None
+) -> Any:
+    found = flow.probe_page(id, cursors.number("probes", cursor), limit)
+    after = cursors.written("probes", found.items[-1].number) if found.more else None
+    items = [render.probe(each) for each in found.items]
+    return {"items": items, "next": cursors.next_page(request, answer, after)}
 
 
 @router.get(
