@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from firstbad import access, calls, flows, steering
+from firstbad import access, calls, flows, receivers, steering
 from firstbad.methods import asks, asks_async, does, does_async, gives, gives_async
 from firstbad.progress import Progress
 from firstbad.transport import Async, Sync
@@ -30,6 +30,11 @@ class Client(Sync):
     create_token = asks(access.create_token)
     tokens = asks(access.tokens)
     revoke_token = asks(access.revoke_token)
+    create_webhook = asks(receivers.create_webhook)
+    webhooks = asks(receivers.webhooks)
+    webhook = asks(receivers.webhook)
+    remove_webhook = asks(receivers.remove_webhook)
+    test_webhook = asks(receivers.test_webhook)
     probes = does(flows.probes)
     builds = does(flows.builds)
     probe = asks(calls.probe)
@@ -69,6 +74,11 @@ class AsyncClient(Async):
     create_token = asks_async(access.create_token)
     tokens = asks_async(access.tokens)
     revoke_token = asks_async(access.revoke_token)
+    create_webhook = asks_async(receivers.create_webhook)
+    webhooks = asks_async(receivers.webhooks)
+    webhook = asks_async(receivers.webhook)
+    remove_webhook = asks_async(receivers.remove_webhook)
+    test_webhook = asks_async(receivers.test_webhook)
     probes = does_async(flows.probes)
     builds = does_async(flows.builds)
     probe = asks_async(calls.probe)
