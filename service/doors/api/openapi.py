@@ -26,7 +26,8 @@ serve:
   ready: {http: /health, within: 2m}
 failure: supports graph capture of uniform decode batches only
 """
-_BODIES: tuple[type[BaseModel], ...] = (SubmissionBody, ChangeBody, OverrideBody, ReprobeBody)
+#: Those that routes read themselves.
+_bodies: list[type[BaseModel]] = [SubmissionBody, ChangeBody, OverrideBody, ReprobeBody]
 _CHANGES = {JSON_TYPES[0]: {"priority": "high"}, JSON_TYPES[1]: {"priority": "high"}, YAML_TYPES[0]: "priority: high\n"}
 
 
@@ -47,6 +48,8 @@ def change_body() -> dict[str, Any]:
 
 def body_of(model: type[BaseModel]) -> dict[str, Any]:
     """For a route that reads its body itself, in both languages; the example is the model's first."""
+    if model not in _bodies:
+        _bodies.append(model)
     schema = {"$ref": REFS.format(model=model.__name__)}
     example = model.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index]
     written = yaml.safe_dump(example, sort_keys=False)
@@ -76,7 +79,7 @@ def describe(app: FastAPI) -> None:
 def _document(app: FastAPI) -> dict[str, Any]:
     document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
-    for body in _BODIES:
+    for body in _bodies:
         schemas.update(_schemas(body, "validation"))
     schemas.update(_schemas(WholeReportView, "serialization"))
     schemas.update(_schemas(Problem, "serialization"))
