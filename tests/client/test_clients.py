@@ -62,7 +62,7 @@ def awaited(url: str, ask: Callable[[AsyncClient], Awaitable[Any]]) -> Any:
         ("nodes", ()),
         ("find", ("{short}",)),
         ("wait", ("{id}", 5.0)),
-        ("dry_run", (REQUEST,)),
+        ("parse", ("good: v1\nbad: v2\n",)),
     ],
 )
 def test_both_answer_alike(flow: FakeFlow, url: str, method: str, arguments: tuple[Any, ...]) -> None:

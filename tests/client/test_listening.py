@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Iterator
+from contextlib import aclosing, closing
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firstbad import Client, NoService, Retry
+from firstbad import AsyncClient, Client, NoService, Retry
 from firstbad.sse import Message, Reader
+from service.web import create_app
+from tests.api.requests import SUBMISSION
+from tests.callers import TESTER
 from tests.client.scripted import Said, Script
+from tests.fakes.flow import FakeFlow
+from tests.fakes.server import serving
 
 QUICK = Retry(times=2, first_s=0.001, most_s=0.01)
 
@@ -74,3 +82,43 @@ def test_a_service_that_keeps_breaking_off_is_given_up(script: Script) -> None:
     with Client(script.url, retry=QUICK) as client, pytest.raises(NoService, match="broke"):
         list(client.listen("x"))
     assert len(script.asked) == 3
+
+
+@pytest.fixture
+def flow() -> FakeFlow:
+    """Of its own: a service that tells what happens goes by the ids of events, which never begin anew."""
+    return FakeFlow()
+
+
+@pytest.fixture
+def url(flow: FakeFlow) -> Iterator[str]:
+    with serving(create_app(flow)) as url:
+        yield url
+
+
+def test_what_a_service_tells_is_heard_until_the_bisection_has_ended(flow: FakeFlow, url: str) -> None:
+    id = flow.submit(SUBMISSION, TESTER).id
+    with Client(url) as client, closing(client.listen(id)) as events:
+        heard = [next(events)]
+        flow.find(id, 5)
+        heard += events
+        assert [each.id for each in heard] == [each.id for each in flow.events(id)]
+        assert heard[-1].data["state"] == "found"
+        assert list(client.listen(id, after=heard[-2].id)) == heard[-1:]
+        assert list(client.listen(id, after=heard[-1].id)) == []
+
+
+def test_a_task_hears_it_too_and_waits_for_the_end(flow: FakeFlow, url: str) -> None:
+    id = flow.submit(SUBMISSION, TESTER).id
+
+    async def both() -> tuple[int, str]:
+        async with AsyncClient(url) as client:
+            waiting = asyncio.create_task(client.wait(id, 60.0))
+            async with aclosing(client.listen(id)) as events:
+                await anext(events)
+                flow.find(id, 5)
+                rest = [each async for each in events]
+            return len(rest), str((await waiting).state)
+
+    heard, state = asyncio.run(both())
+    assert heard and state == "found"
