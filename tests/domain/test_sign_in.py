@@ -11,11 +11,11 @@ GRANTS = read("Ann=admin, acme/*=read ,acme/GPU-team=operate")
 
 
 def test_grants_are_read_without_regard_to_case_and_blanks() -> None:
-    assert GRANTS == (
+    assert (
         Grant("ann", Scope.ADMIN),
         Grant("acme/*", Scope.READ),
         Grant("acme/gpu-team", Scope.OPERATE),
-    )
+    ) == GRANTS
     assert groups_of(GRANTS) == ("acme/*", "acme/gpu-team")
 
 
