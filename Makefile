@@ -7,7 +7,7 @@ COMPILER := $(if $(shell command -v cc),,.venv/compiler/cc)
 # Tests and service start hundreds of processes; each would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-gpu lint format lock bench bench-builds bench-load bench-logs bench-metric-example bench-run bench-search bench-metric bench-parse chaos setup clean
+.PHONY: demo test test-gpu lint format lock bench bench-builds bench-load bench-logs bench-metric-example bench-run bench-search bench-metric bench-parse chaos fuzz setup clean
 
 setup: $(READY)
 
@@ -43,6 +43,11 @@ test-gpu: $(READY)
 # Bisections of the example while parts of the service are killed, cut off and filled up; for root on Debian.
 chaos: $(READY)
 	@$(BIN)/python -m tests.chaos $(ARGS)
+
+# The API against its own document, with many more requests than the tests send.
+FUZZ ?= 150
+fuzz: $(READY)
+	FIRSTBAD_FUZZ=$(FUZZ) $(BIN)/python -m pytest -q --timeout 0 tests/api/test_openapi_fuzz.py $(ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -73,6 +73,8 @@ def test_every_route_is_described(document: dict[str, Any]) -> None:
         "delete /api/v1/tokens/{id}",
         "post /api/v1/webhooks",
         "get /api/v1/webhooks",
+        "get /api/v1/webhooks/{id}",
+        "post /api/v1/webhooks/{id}/test",
         "delete /api/v1/webhooks/{id}",
         "get /",
         "get /healthz",

@@ -15,6 +15,8 @@ from service.doors.api.document import JSON_TYPES, YAML_TYPES
 from service.doors.api.reports.whole import WholeReportView
 from service.doors.api.views import Problem
 
+#: Operations that answer a new bisection.
+BEGINNING = frozenset({"submit", "cloneBisection"})
 REFS = "#/components/schemas/{model}"
 
 YAML_EXAMPLE = """\
@@ -65,6 +67,21 @@ def partial_body() -> dict[str, Any]:
     return {"requestBody": {"content": {**content, YAML_TYPES[0]: {"schema": schema, "example": "bad: v1.5.1\n"}}}}
 
 
+def _link(document: dict[str, Any]) -> None:
+    """What began a bisection leads to what can be asked of it (OpenAPI's links)."""
+    operations = [one for item in document["paths"].values() for one in item.values()]
+    of_one = [name for name, item in document["paths"].items() if "/bisections/{id}" in name and "{number}" not in name]
+    asked = [one["operationId"] for name in of_one for one in document["paths"][name].values() if _of_id(one)]
+    links = {name: {"operationId": name, "parameters": {"id": "$response.body#/id"}} for name in sorted(asked)}
+    for operation in operations:
+        if operation["operationId"] in BEGINNING:
+            operation["responses"]["201"]["links"] = links
+
+
+def _of_id(operation: dict[str, Any]) -> bool:
+    return any(given["in"] == "path" and given["name"] == "id" for given in operation.get("parameters", ()))
+
+
 def describe(app: FastAPI) -> None:
     """Makes `app.openapi()` complete."""
 
@@ -83,6 +100,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
         schemas.update(_schemas(body, "validation"))
     schemas.update(_schemas(WholeReportView, "serialization"))
     schemas.update(_schemas(Problem, "serialization"))
+    _link(document)
     return document
 
 
