@@ -7,7 +7,7 @@ COMPILER := $(if $(shell command -v cc),,.venv/compiler/cc)
 # Tests and service start hundreds of processes; each would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-gpu lint format lock bench bench-builds bench-load bench-logs bench-metric-example bench-run bench-search bench-metric bench-parse chaos fuzz setup clean
+.PHONY: demo test test-gpu lint format lock bench bench-api bench-builds bench-load bench-logs bench-metric-example bench-run bench-search bench-metric bench-parse chaos fuzz setup clean
 
 setup: $(READY)
 
@@ -66,6 +66,9 @@ lock: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.bisection $(ARGS)
+
+bench-api: $(READY)
+	$(BIN)/python -m benchmarks.api $(ARGS)
 
 bench-builds: $(READY)
 	$(BIN)/python -m benchmarks.builds $(ARGS)
