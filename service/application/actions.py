@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from service.application import allowed, commits, looks, reopen
-from service.application import extend as extending
+from service.application import adjust as adjusting
+from service.application import commits, looks, reopen
 from service.application import override as overriding
 from service.application import reprobe as reprobing
+from service.application.adjust import LIMITS, Change
+from service.application.expected import locked
 from service.application.keys import range_of, scope_of
 from service.application.verdicts import derive, taken_back
 from service.application.work import Work
@@ -16,18 +18,27 @@ from service.domain.evidence import Override, Verdict
 
 
 class Actions(Work):
-    def override(self, id: str, commit: str, verdict: Verdict | None, why: str, caller: Caller) -> Bisection:
+    def override(
+        self,
+        id: str,
+        commit: str,
+        verdict: Verdict | None,
+        why: str,
+        caller: Caller,
+        expected: str | None = None,
+    ) -> Bisection:
         """`verdict`: of a commit of the range or of an end, whatever its probes show; None takes back what was said.
 
-        The search goes on from it, and an answer that it stands against is taken back. Errors: NotFound; BadRequest;
-        NotNow when it cannot go on, or beside what was said before.
+        The search goes on from it, and an answer that it stands against is taken back. `expected`: the version that
+        the bisection must have. Errors: NotFound; BadRequest; PreconditionFailed; NotNow when it cannot go on, or
+        beside what was said before.
         """
         found, told = self._looked_up(id), commits.reason(why)
         range_ = range_of(self.ports.history, found)
         sha, now = commits.named(found, range_, commit), self.ports.clock.now()
         with self._work() as tx:
             said = Override(sha, verdict, caller.name, told, now)
-            overriding.override(tx, tx.bisection(id, lock=True), said, range_, now)
+            overriding.override(tx, locked(tx, id, expected), said, range_, now)
         self._advance_all([id])
         return self._found(id)
 
@@ -38,18 +49,24 @@ class Actions(Work):
         scope = scope_of(self.ports.history, found)
         sha, now = commits.named(found, scope.range, commit), self.ports.clock.now()
         with self._work() as tx:
-            locked = tx.bisection(id, lock=True)
-            probe = reprobing.reprobe(tx, locked, sha, told, caller.name, scope.keys.get(sha), now, key)
+            found = tx.bisection(id, lock=True)
+            probe = reprobing.reprobe(tx, found, sha, told, caller.name, scope.keys.get(sha), now, key)
         self._advance_all([id])
         with self.ports.bisections.reading() as tx:
             return tx.probe(probe.id)
 
     def extend(self, id: str, budget: Budget, caller: Caller) -> Bisection:
-        """`budget`: as it is from now on. One that ended since it was spent goes on. Errors: NotFound; NotAllowed;
-        NotNow when it ended otherwise."""
-        allowed.may_spend(budget, self._found(id).request, caller, self.ports.policy.callers)
+        """`budget`: as it is from now on. Errors: as of `adjust`."""
+        return self.adjust(id, Change(asked=budget, limits=LIMITS), caller)
+
+    def adjust(self, id: str, change: Change, caller: Caller, expected: str | None = None) -> Bisection:
+        """One that ended since its budget was spent goes on with another. `expected`: the version that it must have.
+        Errors: NotFound; PreconditionFailed; NotAllowed; NotNow when it ended otherwise."""
         with self._work() as tx:
-            extending.extend(tx, tx.bisection(id, lock=True), budget, caller.name, self.ports.clock.now())
+            found, now = locked(tx, id, expected), self.ports.clock.now()
+            changed = adjusting.adjust(tx, found, change, caller, self.ports.policy.callers, now)
+        if not change.limits:
+            return changed
         self._advance_all([id])
         return self._found(id)
 

@@ -19,8 +19,10 @@ from service.application import (
 from service.application import prepare as preparation
 from service.application.access import Access
 from service.application.actions import Actions
+from service.application.adjust import Change
 from service.application.begun import begun
 from service.application.clone import as_cloned
+from service.application.expected import locked
 from service.application.keys import scope_of
 from service.application.ports import Asked
 from service.application.previews import Previews
@@ -70,28 +72,28 @@ class Flow(Access, Actions, Previews, Reads, Upkeep, Webhooks):
             tx.post(Message("prepare", f"prepare:{bisection.id}", {"id": bisection.id}), now)
         return bisection
 
-    def cancel(self, id: str, by: str) -> Bisection:
-        """Errors: NotFound; NotNow when it has ended otherwise."""
+    def cancel(self, id: str, by: str, expected: str | None = None) -> Bisection:
+        """`expected`: the version that it must have. Errors: NotFound; PreconditionFailed; NotNow when it has ended
+        otherwise."""
         with self._work() as tx:
-            return cancel.bisection(tx, tx.bisection(id, lock=True), by, self.ports.clock.now())
+            return cancel.bisection(tx, locked(tx, id, expected), by, self.ports.clock.now())
 
-    def pause(self, id: str, by: str) -> Bisection:
-        """Nothing new is begun for it; what runs goes on to its end. Errors: NotFound; NotNow when it has ended."""
+    def pause(self, id: str, by: str, expected: str | None = None) -> Bisection:
+        """Nothing new is begun for it; what runs goes on to its end. Errors: NotFound; PreconditionFailed; NotNow when
+        it has ended."""
         with self._work() as tx:
-            return pause.pause(tx, tx.bisection(id, lock=True), by, self.ports.clock.now())
+            return pause.pause(tx, locked(tx, id, expected), by, self.ports.clock.now())
 
-    def resume(self, id: str, by: str) -> Bisection:
-        """Errors: NotFound; NotNow when it has ended."""
+    def resume(self, id: str, by: str, expected: str | None = None) -> Bisection:
+        """Errors: NotFound; PreconditionFailed; NotNow when it has ended."""
         with self._work() as tx:
-            resumed = pause.resume(tx, tx.bisection(id, lock=True), by, self.ports.clock.now())
+            resumed = pause.resume(tx, locked(tx, id, expected), by, self.ports.clock.now())
         self._advance_all([id])
         return resumed
 
     def prioritize(self, id: str, priority: Priority, caller: Caller) -> Bisection:
         """Errors: NotFound; NotNow when it has ended; NotAllowed."""
-        allowed.may_prioritize(priority, caller, self.ports.policy.callers)
-        with self._work() as tx:
-            return pause.prioritize(tx, tx.bisection(id, lock=True), priority, caller.name, self.ports.clock.now())
+        return self.adjust(id, Change(priority), caller)
 
     def bring_back(self, name: str) -> Node:
         """A node that was taken out gets probes again. Errors: NotFound."""

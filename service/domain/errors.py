@@ -70,6 +70,14 @@ class NotNow(UserError):
     status = 409
 
 
+class PreconditionFailed(UserError):
+    """It is not any more as the caller read it."""
+
+    slug = "precondition-failed"
+    title = "It has changed since"
+    status = 412
+
+
 class Removed(UserError):
     """It was there, and was taken away by a rule of the operator's."""
 

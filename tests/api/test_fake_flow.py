@@ -23,6 +23,7 @@ WRITING = (
     "override",
     "reprobe",
     "extend",
+    "adjust",
     "clone",
 )
 READING = (

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from service.adapters import failures, readers, servers
 from service.application import allowed, commits, health, queries, reopen
 from service.application import follow as following
 from service.application import report as reports
+from service.application.adjust import Change
 from service.application.begun import begun
 from service.application.clone import as_cloned
 from service.application.curve import Curve
 from service.application.dry_run import Preview, serving
+from service.application.expected import locked
 from service.application.lists import Order, Page, Place, Sought
 from service.application.parse import Draft, Known, parse
-from service.application.ports import Policy
+from service.application.ports import Policy, Transaction
 from service.application.queries import LogStream, known_build, log_of, log_of_build, metric_of
 from service.application.report import Report
 from service.application.reports.findings import Findings
@@ -54,6 +56,20 @@ def commit(index: int, subject: str | None = None) -> Commit:
     at = START - timedelta(days=100) + timedelta(hours=index)
     parents = (sha(index - 1),) if index else ()
     return Commit(sha(index), subject or f"Change number {index}", "Ann Example", at, parents)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """What is asked of a transaction for the version of a bisection."""
+
+    found: Bisection
+    told: Sequence[Event]
+
+    def bisection(self, id: str, *, lock: bool = False) -> Bisection:
+        return self.found
+
+    def last_event(self, id: str) -> int:
+        return self.told[-1].id if self.told else 0
 
 
 class FakeFlow(FakeTokens, FakeWebhooks):
@@ -109,8 +125,8 @@ class FakeFlow(FakeTokens, FakeWebhooks):
         self.then(id)
         return made
 
-    def cancel(self, id: str, by: str) -> Bisection:
-        found = self.bisection(id)
+    def cancel(self, id: str, by: str, expected: str | None = None) -> Bisection:
+        found = self._expected(id, expected)
         if found.state is BisectionState.CANCELLED:
             return found
         if found.state not in LIVE_BISECTIONS:
@@ -119,14 +135,16 @@ class FakeFlow(FakeTokens, FakeWebhooks):
         self._note(id, "state", state="cancelled", by=by)
         return cancelled
 
-    def pause(self, id: str, by: str) -> Bisection:
+    def pause(self, id: str, by: str, expected: str | None = None) -> Bisection:
+        self._expected(id, expected)
         found = self._live(id, "paused")
         if found.paused_at:
             return found
         self.kept[id] = replace(found, paused_at=datetime.now(UTC), updated_at=datetime.now(UTC))
         return self._note(id, "paused", by=by)
 
-    def resume(self, id: str, by: str) -> Bisection:
+    def resume(self, id: str, by: str, expected: str | None = None) -> Bisection:
+        self._expected(id, expected)
         self._live(id, "resumed")
         return self.change(id, "resumed", paused_at=None)
 
@@ -134,6 +152,9 @@ class FakeFlow(FakeTokens, FakeWebhooks):
         allowed.may_prioritize(priority, caller, self.policies)
         self._live(id, "given another priority")
         return self.change(id, "priority", priority=priority)
+
+    def _expected(self, id: str, expected: str | None) -> Bisection:
+        return locked(cast(Transaction, _Row(self.bisection(id), self.events(id))), id, expected)
 
     def _live(self, id: str, done: str) -> Bisection:
         found = self.bisection(id)
@@ -284,7 +305,16 @@ class FakeFlow(FakeTokens, FakeWebhooks):
         self.kept[made.id] = replace(self.kept[made.id], request=request, clone_of=id)
         return self.kept[made.id]
 
-    def override(self, id: str, commit: str, verdict: Verdict | None, why: str, caller: Caller) -> Bisection:
+    def override(
+        self,
+        id: str,
+        commit: str,
+        verdict: Verdict | None,
+        why: str,
+        caller: Caller,
+        expected: str | None = None,
+    ) -> Bisection:
+        self._expected(id, expected)
         sha = self._commit(id, commit)
         said = Override(sha, verdict, caller.name, commits.reason(why), datetime.now(UTC))
         return self.change(id, "override", overrides=(*self.kept[id].overrides, said))
@@ -305,6 +335,15 @@ class FakeFlow(FakeTokens, FakeWebhooks):
         allowed.may_spend(budget, self.bisection(id).request, caller, self.policies)
         return self.change(id, "budget changed", budget=budget)
 
+    def adjust(self, id: str, change: Change, caller: Caller, expected: str | None = None) -> Bisection:
+        found = self._expected(id, expected)
+        if change.priority is not None:
+            allowed.may_prioritize(change.priority, caller, self.policies)
+            self._live(id, "given another priority")
+        if change.limits:
+            found = self.extend(id, change.budget(found), caller)
+        return found if change.priority is None else self.prioritize(id, change.priority, caller)
+
     def judge_again(self, id: str) -> tuple[Probe, ...]:
         self.bisection(id)
         return self.judged_again
@@ -322,7 +361,7 @@ class FakeFlow(FakeTokens, FakeWebhooks):
 
     def change(self, id: str, kind: str, **changes: Any) -> Bisection:
         self.kept[id] = replace(self.kept[id], updated_at=datetime.now(UTC), **changes)
-        return self._note(id, kind, **({"state": str(changes["state"])} if kind == "state" else {}))
+        return self._note(id, kind, **({"state": str(self.kept[id].state)} if kind == "state" else {}))
 
     def look_up(self, id: str, candidates: int, *, notes: tuple[str, ...] = ()) -> None:
         """The commits 0 (good) to `candidates` (bad) are known, and the ends come next."""

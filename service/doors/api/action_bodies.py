@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from service.application.adjust import Change
 from service.application.submit import budget_of
-from service.domain.bisection import Bisection
-from service.domain.budget import Budget, Priority
+from service.domain.budget import Priority
 from service.domain.errors import BadRequest
 from service.domain.evidence import Verdict
 from service.doors.api.bodies import budget_form, validated
@@ -51,19 +50,6 @@ class ReprobeBody(Strict):
 
     commit: Line = Field(description="Of the range, or an end: its SHA, or the first four digits of it or more.")
     why: Line = Field(description="One line, which is kept and shown.")
-
-
-@dataclass(frozen=True)
-class Change:
-    """`limits`: of a budget, those that are given; the others stay."""
-
-    priority: Priority | None
-    asked: Budget
-    limits: frozenset[str]
-
-    def budget(self, found: Bisection) -> Budget:
-        """As it shall be."""
-        return replace(found.budget, **{name: getattr(self.asked, name) for name in self.limits})
 
 
 _FIELDS = {"probes": "probes", "wall": "wall_s", "gpu_hours": "gpu_s"}

@@ -27,6 +27,7 @@ MEANINGS: Mapping[int, str] = {
     406: "There is no such form of it.",
     409: "It exists, but not in a state that allows this.",
     410: "It was there, and was removed since.",
+    412: "It has changed since the `ETag` that `If-Match` names; nothing was done.",
     413: "The request is larger than is read here.",
     415: "The body has a content type that is not read here.",
     421: "The request is for another host.",

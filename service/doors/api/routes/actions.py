@@ -7,10 +7,11 @@ from typing import Any
 from fastapi import APIRouter
 
 from service.domain.access import Scope
-from service.doors.api import render, views
+from service.doors.api import etags, render, views
 from service.doors.api.access import OwnerOf, needs
 from service.doors.api.action_bodies import change
 from service.doors.api.document import parse
+from service.doors.api.etags import IfMatch
 from service.doors.api.openapi import change_body
 from service.doors.api.problems import responses
 from service.doors.api.sent import BisectionId, Sent
@@ -25,20 +26,15 @@ router = APIRouter()
     summary="Give a bisection another priority, or another budget",
     description="Of priorities, all that is high goes before what is normal, and that before what is low; what runs "
     "goes on. Of a budget, each limit that is given takes the place of the one that was, and null takes it off; a "
-    "bisection that ended since its budget was spent goes on.",
+    "bisection that ended since its budget was spent goes on. All of it is done, or nothing.",
     response_model=views.BisectionView,
-    responses=responses(403, 404, 409, 413, 415, 422),
+    responses=responses(403, 404, 409, 412, 413, 415, 422),
     openapi_extra=change_body(),
 )
-def change_bisection(id: BisectionId, caller: OwnerOf, flow: FlowOf, sent: Sent) -> Any:
+def change_bisection(id: BisectionId, caller: OwnerOf, flow: FlowOf, sent: Sent, known: IfMatch = None) -> Any:
     body, media_type = sent
     wanted = change(parse(body, media_type))
-    found = flow.bisection(id)
-    if wanted.limits:
-        found = flow.extend(id, wanted.budget(found), caller)
-    if wanted.priority is not None:
-        found = flow.prioritize(id, wanted.priority, caller)
-    return render.bisection(found)
+    return render.bisection(flow.adjust(id, wanted, caller, etags.expected(known)))
 
 
 @router.post(
@@ -48,10 +44,10 @@ def change_bisection(id: BisectionId, caller: OwnerOf, flow: FlowOf, sent: Sent)
     description="What runs goes on to its end and is recorded, and the time does not count against its budget. "
     "Pausing it again changes nothing.",
     response_model=views.BisectionView,
-    responses=responses(403, 404, 409, 422),
+    responses=responses(403, 404, 409, 412, 422),
 )
-def pause_bisection(id: BisectionId, caller: OwnerOf, flow: FlowOf) -> Any:
-    return render.bisection(flow.pause(id, caller.name))
+def pause_bisection(id: BisectionId, caller: OwnerOf, flow: FlowOf, known: IfMatch = None) -> Any:
+    return render.bisection(flow.pause(id, caller.name, etags.expected(known)))
 
 
 @router.post(
@@ -60,10 +56,10 @@ def pause_bisection(id: BisectionId, caller: OwnerOf, flow: FlowOf) -> Any:
     summary="Let a paused bisection go on",
     description="One that is not paused stays as it is.",
     response_model=views.BisectionView,
-    responses=responses(403, 404, 409, 422),
+    responses=responses(403, 404, 409, 412, 422),
 )
-def resume_bisection(id: BisectionId, caller: OwnerOf, flow: FlowOf) -> Any:
-    return render.bisection(flow.resume(id, caller.name))
+def resume_bisection(id: BisectionId, caller: OwnerOf, flow: FlowOf, known: IfMatch = None) -> Any:
+    return render.bisection(flow.resume(id, caller.name, etags.expected(known)))
 
 
 @router.delete(
@@ -72,10 +68,10 @@ def resume_bisection(id: BisectionId, caller: OwnerOf, flow: FlowOf) -> Any:
     summary="Cancel a bisection",
     description="What runs for it is stopped. Cancelling it again changes nothing.",
     response_model=views.BisectionView,
-    responses=responses(403, 404, 409, 422),
+    responses=responses(403, 404, 409, 412, 422),
 )
-def cancel_bisection(id: BisectionId, caller: OwnerOf, flow: FlowOf) -> Any:
-    return render.bisection(flow.cancel(id, caller.name))
+def cancel_bisection(id: BisectionId, caller: OwnerOf, flow: FlowOf, known: IfMatch = None) -> Any:
+    return render.bisection(flow.cancel(id, caller.name, etags.expected(known)))
 
 
 @router.post(

@@ -7,11 +7,12 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from service.doors import paths
-from service.doors.api import action_bodies, render, views, written
+from service.doors.api import action_bodies, etags, render, views, written
 from service.doors.api.access import OwnerOf
 from service.doors.api.action_bodies import OverrideBody, ReprobeBody
 from service.doors.api.bodies import submission
 from service.doors.api.document import parse
+from service.doors.api.etags import IfMatch
 from service.doors.api.openapi import body_of, partial_body
 from service.doors.api.problems import responses
 from service.doors.api.sent import BisectionId, Key, Sent
@@ -29,13 +30,13 @@ _CREATED: dict[int | str, dict[str, Any]] = {201: {"headers": {"Location": {"sch
     "The search goes on from it, and an answer that does not stand any more is taken back. Said again, it changes "
     "nothing. What cannot be true beside what was said before is refused, with that.",
     response_model=views.BisectionView,
-    responses=responses(403, 404, 409, 413, 415, 422),
+    responses=responses(403, 404, 409, 412, 413, 415, 422),
     openapi_extra=body_of(OverrideBody),
 )
-def override_verdict(id: BisectionId, caller: OwnerOf, flow: FlowOf, sent: Sent) -> Any:
+def override_verdict(id: BisectionId, caller: OwnerOf, flow: FlowOf, sent: Sent, known: IfMatch = None) -> Any:
     body, media_type = sent
     commit, verdict, why = action_bodies.override(parse(body, media_type))
-    return render.bisection(flow.override(id, commit, verdict, why, caller))
+    return render.bisection(flow.override(id, commit, verdict, why, caller, etags.expected(known)))
 
 
 @router.post(
