@@ -21,7 +21,7 @@ def environment(settings: wiring.Settings, redis_url: str) -> dict[str, str]:
         "FIRSTBAD_HIDDEN": str(settings.home_dir),
         "FIRSTBAD_SLOTS": str(settings.slots),
         "FIRSTBAD_SANDBOXES": ",".join(sorted(settings.allowed_sandboxes)),
-        "FIRSTBAD_ALLOW_FILE_REPOS": str(settings.allow_file_repos).lower(),
+        "FIRSTBAD_ALLOW_FILE_REPOS": str(settings.file_repos).lower(),
     }
     return {**wiring.environment(), **ours}
 

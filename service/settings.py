@@ -102,8 +102,10 @@ class Settings(BaseSettings):
     default_sandbox: SandboxName | None = Field(
         default=None, description="of a request that names none", examples=["process"]
     )
-    allow_file_repos: bool = Field(
-        default=True, description="whether a repository may be a folder of this machine", examples=["true"]
+    allow_file_repos: bool | None = Field(
+        default=None,
+        description="whether a repository may be a folder of this machine; without it where callers need no token",
+        examples=["true"],
     )
     auth: Literal["open", "required"] | None = Field(
         default=None,
@@ -224,6 +226,11 @@ class Settings(BaseSettings):
     def open(self) -> bool:
         """Whether whoever reaches the service may do all."""
         return self.auth == "open" if self.auth is not None else self.host.is_loopback
+
+    @property
+    def file_repos(self) -> bool:
+        """Whether a folder of this machine may be read as a repository, with all that it holds."""
+        return self.open if self.allow_file_repos is None else self.allow_file_repos
 
     @property
     def usual_sandbox(self) -> SandboxName:

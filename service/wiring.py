@@ -138,7 +138,7 @@ def wire(settings: Settings, service: str = "firstbad") -> Wired:
         bisections=WatchedBisections(database(settings), telemetry.meters),
         history=GitHistory(
             _made(settings.mirrors_dir),
-            allow_file=settings.allow_file_repos,
+            allow_file=settings.file_repos,
             addresses=addresses,
         ),
         queue=queue,

@@ -20,6 +20,8 @@ Resolve = Callable[[str, int], tuple[str, ...]]
 #: Public by the registries, and yet of the machine's own surroundings: a cloud's metadata, 6to4 relays, documentation.
 _NOT_PUBLIC: tuple[Network, ...] = (
     IPv4Network("168.63.129.16/32"),
+    # Part of it counts as global, and a cloud's metadata are there.
+    IPv4Network("192.0.0.0/24"),
     IPv4Network("192.88.99.0/24"),
     IPv6Network("3fff::/20"),
 )

@@ -112,9 +112,6 @@ class Gatekeeper:
     async def _recognized(self, written: str, scope: Scope) -> Caller:
         if self.gate.own and compare_digest(written.encode(), f"Bearer {self.gate.own}".encode()):
             return Caller("firstbad up", access.Scope.READ)
-        address = _named("failures of", scope)
-        if not self._limiter.test(self._failures, address):
-            raise self._too_many(self._failures, address, "wrong tokens came from this address")
         kind, _, text = written.partition(" ")
         try:
             if kind.lower() != "bearer":
@@ -122,7 +119,10 @@ class Gatekeeper:
                 raise Unauthenticated("Authorization is no bearer token", field="Authorization", advice=advice)
             return await run_in_threadpool(self.recognize, text.strip())
         except Unauthenticated:
-            self._limiter.hit(self._failures, address)
+            # Others may share the address, behind a proxy: who has a token that works is not kept out.
+            address = _named("failures of", scope)
+            if not self._limiter.hit(self._failures, address):
+                raise self._too_many(self._failures, address, "wrong tokens came from this address") from None
             raise
 
     def _counted(self, caller: Caller, scope: Scope) -> dict[str, str]:

@@ -169,8 +169,10 @@ def _cookie(header: str, name: str) -> str:
 
 
 def _field(body: bytes, name: str) -> str:
-    found = parse_qs(body.decode("latin-1"), max_num_fields=20)
-    return found.get(name, [""])[0]
+    try:
+        return parse_qs(body.decode("latin-1"), max_num_fields=20).get(name, [""])[0]
+    except ValueError:
+        return ""
 
 
 def _set(answer: Response, sign_in: SignIn, name: str, value: str, lasts_s: int) -> None:

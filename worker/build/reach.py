@@ -25,7 +25,12 @@ _PORTS = {"https": 443, "git": 9418, "ssh": 22}
 _SCP = re.compile(r"(?:(?P<user>[A-Za-z0-9._-]+)@)?(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\]):[^:].*")
 _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?|[0-9a-f:.]+")
 _USER = re.compile(r"[A-Za-z0-9._~%!$&'()*+,;=:-]*")
-_NOT_PUBLIC = (IPv4Network("168.63.129.16/32"), IPv4Network("192.88.99.0/24"), IPv6Network("3fff::/20"))
+_NOT_PUBLIC = (
+    IPv4Network("168.63.129.16/32"),
+    IPv4Network("192.0.0.0/24"),
+    IPv4Network("192.88.99.0/24"),
+    IPv6Network("3fff::/20"),
+)
 _UNICAST = IPv6Network("2000::/3")
 _HOLD_IPV4 = (IPv6Network("::/96"), IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96"))
 #: Proxies that find the addresses of names themselves.

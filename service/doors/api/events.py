@@ -91,7 +91,10 @@ async def _told(watchers: Watchers, id: str, caller: str, after: int, state: Bis
         end = monotonic() + watchers.limits.longest_s
         while monotonic() < end:
             events = await _more(watcher)
-            if events:
+            if events is None:
+                await watcher.wait(watchers.limits.beat_s)
+                yield BEAT
+            elif events:
                 state = _state(events, state)
                 yield b"".join(_written(event) for event in events)
             elif state not in LIVE_BISECTIONS:
@@ -101,11 +104,12 @@ async def _told(watchers: Watchers, id: str, caller: str, after: int, state: Bis
                 yield BEAT
 
 
-async def _more(watcher: Watcher) -> Sequence[Event]:
+async def _more(watcher: Watcher) -> Sequence[Event] | None:
+    """None where that is not known now."""
     try:
         return await watcher.more()
     except StoreBusy:
-        return ()
+        return None
 
 
 def _state(events: Sequence[Event], before: BisectionState) -> BisectionState:
