@@ -24,12 +24,13 @@ WARM_UP_S = 3.0
 
 @dataclass(frozen=True)
 class Answered:
-    """`routes`: by name, `seconds`, `wrong` statuses and `bytes`, as client.py tells them. `cpu_s`, `client_cpu_s`: of
-    each second."""
+    """`routes`: by name, `seconds`, `wrong` statuses and `bytes`, as client.py tells them. Processor time in seconds:
+    `cpu_s` of the API, `started_cpu_s` of the processes that it started, `client_cpu_s` of the client."""
 
     rate: float
     routes: dict[str, dict[str, Any]]
     cpu_s: float
+    started_cpu_s: float
     client_cpu_s: float
     connections: int
     rss_mb: float
@@ -48,10 +49,10 @@ def measure(
         asked = [asdict(one) for one in mix(client, filled, made, round(rate * (seconds + WARM_UP_S)))]
     first = round(rate * WARM_UP_S)
     _load(api, folder, asked[:first], rate, tokens)
-    before = api.cpu_s
+    before = api.cpu_s()
     found = _load(api, folder, asked[first:], rate, tokens)
-    cpu_s = (api.cpu_s - before) / seconds
-    return Answered(rate, found["routes"], cpu_s, found["cpu_s"] / seconds, found["connections"], api.rss_mb)
+    cpu = [now - then for now, then in zip(api.cpu_s(), before, strict=True)]
+    return Answered(rate, found["routes"], *cpu, found["cpu_s"], found["connections"], api.rss_mb)
 
 
 def _load(api: Served, folder: Path, asked: list[dict[str, Any]], rate: float, tokens: list[str]) -> dict[str, Any]:
@@ -68,10 +69,11 @@ def rows(answered: Answered) -> Iterator[Row]:
         yield _row(route, found["seconds"], found["wrong"])
     every = [second for found in answered.routes.values() for second in found["seconds"]]
     yield _row("all", every, [status for found in answered.routes.values() for status in found["wrong"]])
+    cpu = (answered.cpu_s, answered.started_cpu_s, answered.client_cpu_s)
     yield Row(
-        "processor time, of one: the API; the client",
+        "processor time of a request: the API; git; the client",
         "",
-        f"{100 * answered.cpu_s:.0f} %; {100 * answered.client_cpu_s:.0f} %",
+        "; ".join(f"{1000 * each / len(every):.1f} ms" for each in cpu),
     )
     yield Row("memory of the API; connections", "", f"{answered.rss_mb:.0f} MB; {answered.connections}")
 

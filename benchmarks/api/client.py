@@ -40,7 +40,7 @@ class Load:
     async def _one(self, asked: dict[str, Any], number: int, due: float) -> None:
         try:
             status, size = await self._answer(self._written(asked, number))
-        except OSError as error:
+        except (OSError, EOFError) as error:
             status, size = 599, len(str(error))
         kept = self.found.setdefault(asked["route"], {"seconds": [], "wrong": [], "bytes": 0})
         kept["seconds"].append(time.perf_counter() - due)
@@ -61,7 +61,14 @@ class Load:
         return "\r\n".join([*lines, "", ""]).encode() + body
 
     async def _answer(self, request: bytes) -> tuple[int, int]:
-        reader, writer = self._idle.pop() if self._idle else await self._connect()
+        while self._idle:
+            reader, writer = self._idle.pop()
+            # The service closes what has been idle for some seconds.
+            if not reader.at_eof() and not writer.is_closing():
+                break
+            writer.close()
+        else:
+            reader, writer = await self._connect()
         writer.write(request)
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
         size = await _body(reader, head)

@@ -50,10 +50,10 @@ def measure(
     process = run("watchers", api.url, str(plan))
     assert process.stdin is not None and process.stdout is not None
     process.stdout.readline()
-    begun_s, engine, cpu_s = time.monotonic() - began, create_engine(database), api.cpu_s
+    begun_s, engine, cpu_s = time.monotonic() - began, create_engine(database), api.cpu_s()[0]
     try:
         told = _happening(engine, sorted(set(ids)), seconds)
-        with_mb, cpu_s = api.rss_mb, api.cpu_s - cpu_s
+        with_mb, cpu_s = api.rss_mb, api.cpu_s()[0] - cpu_s
         threading.Event().wait(LATEST_S)
         with_mb = max(with_mb, api.rss_mb)
         process.stdin.close()

@@ -30,10 +30,10 @@ class Served:
     def rss_mb(self) -> float:
         return float(self.process.memory_info().rss) / 1e6
 
-    @property
-    def cpu_s(self) -> float:
+    def cpu_s(self) -> tuple[float, float]:
+        """Seconds of processor time: its own, and of the processes that it started, as git."""
         times = self.process.cpu_times()
-        return float(times.user + times.system)
+        return float(times.user + times.system), float(times.children_user + times.children_system)
 
 
 @contextmanager
