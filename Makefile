@@ -34,7 +34,7 @@ demo: $(READY) $(COMPILER)
 	@chmod +x $@
 
 test: $(READY)
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # For a machine with a GPU; says so where there is none.
 test-gpu: $(READY)
