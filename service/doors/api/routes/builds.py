@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -14,6 +15,7 @@ from service.doors.api import cursors, live, render, views
 from service.doors.api.cursors import LISTED, Cursor
 from service.doors.api.logs import LOG, Follow, sent_log
 from service.doors.api.problems import responses
+from service.doors.api.ranges import AskedRange
 from service.doors.api.sent import BisectionId, BuildKey, Limit, Many
 from service.doors.parameters import FlowOf
 
@@ -76,7 +78,7 @@ def get_build(key: BuildKey, flow: FlowOf) -> Any:
     operation_id="getBuildLog",
     summary="The log of the build of a wheel",
     response_class=StreamingResponse,
-    responses={**responses(404, 409, 410, 422), **LOG},
+    responses={**responses(404, 409, 410, 416, 422), **LOG},
 )
-def get_build_log(key: BuildKey, flow: FlowOf, follow: Follow = False) -> Response:
-    return live.followed(flow.follow_build(key)) if follow else sent_log(flow.build_log(key))
+def get_build_log(key: BuildKey, flow: FlowOf, part: AskedRange, follow: Follow = False) -> Response:
+    return live.followed(flow.follow_build(key)) if follow else sent_log(partial(flow.build_log, key), part)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -11,6 +12,7 @@ from service.doors.api import cursors, live, render, views
 from service.doors.api.cursors import LISTED, Cursor
 from service.doors.api.logs import LOG, Follow, sent_log
 from service.doors.api.problems import responses
+from service.doors.api.ranges import AskedRange
 from service.doors.api.sent import BisectionId, Many, ProbeId, ProbeNumber
 from service.doors.parameters import FlowOf
 
@@ -38,10 +40,12 @@ def list_probes(
     operation_id="getLogByNumber",
     summary="The log of a probe, by its number",
     response_class=StreamingResponse,
-    responses={**responses(404, 409, 410, 422), **LOG},
+    responses={**responses(404, 409, 410, 416, 422), **LOG},
 )
-def get_log_by_number(id: BisectionId, number: ProbeNumber, flow: FlowOf, follow: Follow = False) -> Response:
-    return get_log(f"{id}.{number}", flow, follow)
+def get_log_by_number(
+    id: BisectionId, number: ProbeNumber, flow: FlowOf, part: AskedRange, follow: Follow = False
+) -> Response:
+    return get_log(f"{id}.{number}", flow, part, follow)
 
 
 @router.get(
@@ -60,7 +64,7 @@ def get_probe(id: ProbeId, flow: FlowOf) -> Any:
     operation_id="getLog",
     summary="The log of a probe",
     response_class=StreamingResponse,
-    responses={**responses(404, 409, 410, 422), **LOG},
+    responses={**responses(404, 409, 410, 416, 422), **LOG},
 )
-def get_log(id: ProbeId, flow: FlowOf, follow: Follow = False) -> Response:
-    return live.followed(flow.follow(id)) if follow else sent_log(flow.log(id))
+def get_log(id: ProbeId, flow: FlowOf, part: AskedRange, follow: Follow = False) -> Response:
+    return live.followed(flow.follow(id)) if follow else sent_log(partial(flow.log, id), part)
