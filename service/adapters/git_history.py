@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -22,6 +22,8 @@ from service.search.graph import Range
 from service.search.priors import Change
 
 RANGES_KEPT = 32
+#: Commits that are remembered, and the longest subject of one.
+COMMITS_KEPT, SUBJECT_KEPT = 20_000, 500
 #: Subjects and names hold no newline in git's own formats, and nothing holds a NUL.
 _FORMAT = "--format=%H%n%P%n%an%n%ct%n%s"
 
@@ -39,6 +41,7 @@ class GitHistory:
         self._refs = Refs(self._git, self._mirrors, self.commits)
         self._trees = Trees(self._git)
         self._changes = Changes(self._git, folder)
+        self._known: dict[tuple[str, str], Commit] = {}
         self._range = lru_cache(maxsize=RANGES_KEPT)(self._read_range)
 
     def check(self, repo: str) -> None:
@@ -70,11 +73,13 @@ class GitHistory:
         """Those that are in the mirror, by SHA."""
         if not shas:
             return {}
-        wanted = "".join(f"{full(sha)}\n" for sha in shas)
-        options = ("--no-walk=unsorted", "--ignore-missing", "--stdin", "-z", "--no-show-signature", _FORMAT)
-        output = self._git("log", *options, mirror=self._mirrors.existing(repo), stdin=wanted.encode())
-        records = checked(output).out.decode("utf-8", "replace").split("\0")
-        return {commit.sha: commit for commit in map(_commit, filter(None, records))}
+        wanted = {full(sha) for sha in shas}
+        found = {sha: commit for sha in wanted if (commit := self._known.get((repo, sha))) is not None}
+        if left := wanted - found.keys():
+            read = self._read_commits(repo, left)
+            self._remember(repo, read)
+            found |= read
+        return found
 
     def trees(self, repo: str, shas: Collection[str], patterns: tuple[str, ...] = ()) -> dict[str, str]:
         """Errors: BadPattern."""
@@ -86,6 +91,20 @@ class GitHistory:
 
     def changes(self, repo: str, shas: Collection[str], words: Collection[str]) -> dict[str, Change]:
         return self._changes.of(self._mirrors.existing(repo), shas, words)
+
+    def _read_commits(self, repo: str, shas: Collection[str]) -> dict[str, Commit]:
+        wanted = "".join(f"{sha}\n" for sha in sorted(shas))
+        options = ("--no-walk=unsorted", "--ignore-missing", "--stdin", "-z", "--no-show-signature", _FORMAT)
+        output = self._git("log", *options, mirror=self._mirrors.existing(repo), stdin=wanted.encode())
+        records = checked(output).out.decode("utf-8", "replace").split("\0")
+        return {commit.sha: commit for commit in map(_commit, filter(None, records))}
+
+    def _remember(self, repo: str, commits: Mapping[str, Commit]) -> None:
+        """What a SHA names never changes, and a process of git for each report is a tenth of its cost."""
+        if len(self._known) + len(commits) > COMMITS_KEPT:
+            self._known.clear()
+        short = {sha: commit for sha, commit in commits.items() if len(commit.subject) <= SUBJECT_KEPT}
+        self._known.update({(repo, sha): commit for sha, commit in short.items()})
 
     def _read_range(self, repo: str, good: tuple[str, ...], bad: str, first_parent: bool) -> Range:
         options = ("--topo-order", "--reverse", "--parents", *(["--first-parent"] if first_parent else []), "--stdin")

@@ -56,8 +56,10 @@ def create_engine(
 
 
 def for_reading(engine: Engine) -> Engine:
-    """The same connections, for transactions that write nothing."""
-    return engine.execution_options(**{READING: True})
+    """The same connections, for transactions that write nothing. On PostgreSQL, where each statement sees what is
+    committed by then anyway, they are no transactions there: BEGIN and COMMIT would be two round trips more."""
+    at_once = {"isolation_level": "AUTOCOMMIT"} if engine.dialect.name == "postgresql" else {}
+    return engine.execution_options(**{READING: True}, **at_once)
 
 
 def parse_url(url: str) -> URL:
