@@ -146,6 +146,7 @@ def test_what_has_no_container_yet_is_not_gone_on_with(life: Life, index: Index)
     wheel = f"wheels/k/{file}"
     life.bench.pipeline.site.store.put(life.node.work_dir.parent / file, wheel)
     env = {"UV_INDEX_URL": f"http://{gateway()}:{index.port}/simple", "UV_HTTP_RETRIES": "0"}
+    life.node.settings["FIRSTBAD_PRIVATE_NETWORKS"] = "127.0.0.0/8"
     life.node.ready()
     with socket.create_server(("127.0.0.1", 0)) as silent:
         # In its fetch, from a server that says nothing.
