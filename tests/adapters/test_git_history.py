@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -336,6 +337,18 @@ def test_commits_that_are_not_there_are_left_out(history: GitHistory, source: Pa
     assert history.commits(str(source), []) == {}
     with pytest.raises(ValueError, match="full SHA"):
         history.commits(str(source), ["--all"])
+
+
+def test_commits_that_were_read_once_are_known_without_git(tmp_path: Path) -> None:
+    history, repo = GitHistory(tmp_path / "mirrors", allow_file=True), str(tmp_path / "repo")
+    shas = build_repository(tmp_path / "repo", [NewCommit("short"), NewCommit("long " * 200)])
+    history.refresh(repo)
+    found = history.commits(repo, shas)
+    shutil.rmtree(history.mirror(repo))
+    shutil.rmtree(repo)
+    assert history.commits(repo, shas[:1]) == {shas[0]: found[shas[0]]}
+    with pytest.raises(UserError):
+        history.commits(repo, shas)
 
 
 def test_a_date_beyond_the_calendar_does_not_hide_the_commit(history: GitHistory, tmp_path: Path) -> None:
