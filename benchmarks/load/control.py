@@ -86,9 +86,9 @@ KEPT = Kept(profiled="--profile" in sys.argv)
 
 
 class TimedFlow(Flow):
-    def started(self, kind: str, id: str, attempt: int, node: str) -> None:
+    def started(self, kind: str, id: str, attempt: int, node: str, *, leased: bool = False) -> None:
         with KEPT.timed("started"):
-            super().started(kind, id, attempt, node)
+            super().started(kind, id, attempt, node, leased=leased)
 
     def probed(self, report: ProbeReport) -> None:
         """`advance`: without what is sent, for whomever it is, once all is committed."""
