@@ -30,6 +30,7 @@ class Service:
         self.home = home
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
+        self.token: str | None = None
         self._settings = {f"FIRSTBAD_{name.upper()}": value for name, value in settings.items()}
 
     def start(self, slots: int = 2) -> Service:
@@ -56,7 +57,7 @@ class Service:
         self.process.wait()
 
     def client(self) -> Client:
-        return Client(self.url)
+        return Client(self.url, self.token)
 
     def ended(self, id: str, patience_s: float = PATIENCE_S) -> ReportView:
         with self.client() as client:

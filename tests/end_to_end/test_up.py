@@ -323,8 +323,16 @@ def test_sandboxes_are_named_as_the_worker_names_them(tmp_path: Path, slow: dict
         service.interrupt()
 
 
+def admin_of(service: Service) -> str:
+    """The text of its first token."""
+    words = ("token", "create", "ann", "--scope", "admin", "--database", "--home", str(service.home))
+    return subprocess.run([FIRSTBAD, *words], capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+
+
 def test_a_service_that_others_reach_refuses_processes_and_says_so(tmp_path: Path, slow: dict) -> None:
-    service = Service(tmp_path / "home", host="0.0.0.0", allowed_hosts="bisect.example.org").start()
+    service = Service(tmp_path / "home", host="0.0.0.0", allowed_hosts="bisect.example.org")
+    service.token = admin_of(service)
+    service.start()
     try:
         with pytest.raises(ProblemError, match="does not allow the process sandbox"):
             service.submit({**slow, "sandbox": "process"})
@@ -334,6 +342,6 @@ def test_a_service_that_others_reach_refuses_processes_and_says_so(tmp_path: Pat
             until(lambda: bool(client.nodes()), "the node is known")
             assert not [name for name in client.nodes()[0].facts if name.startswith("process.")]
         for host, status in (("bisect.example.org", 200), ("evil.example.org", 421)):
-            assert httpx.get(f"{service.url}/readyz", headers={"Host": host}, trust_env=False).status_code == status
+            assert httpx.get(f"{service.url}/healthz", headers={"Host": host}, trust_env=False).status_code == status
     finally:
         service.interrupt()
