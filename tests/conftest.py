@@ -10,11 +10,16 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests import postgres
 from tests.redis_server import Broker
 from tests.s3_server import S3
 from worker.run import cgroups
+
+#: How long an example takes says how busy the machine is.
+settings.register_profile("firstbad", deadline=None)
+settings.load_profile("firstbad")
 
 #: Parts of the outside that some machines lack: how to see whether this one has it.
 PARTS: Mapping[str, Callable[[], bool]] = {

@@ -101,7 +101,7 @@ def test_a_search_that_met_only_faults_is_our_failure_and_names_no_suspects(worl
     world.workers.run(world.flow, world.truth(13))
     world.workers.run(world.flow, world.truth(13))
     while world.flow.bisection(id).state is BisectionState.SEARCHING:
-        world.workers.fault(world.flow, "engine")
+        world.workers.fault(world.flow)
         world.wait_for_retry()
     found = world.flow.bisection(id)
     assert (found.state, found.answer) == (BisectionState.FAILED, None)
