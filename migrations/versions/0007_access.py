@@ -23,7 +23,6 @@ OLD_INDEX = ("ix_bisections_created_at", ["created_at"])
 INDEXES = (
     ("ix_bisections_created_at_id", ["created_at", "id"]),
     ("ix_bisections_project_created_at", ["project", "created_at"]),
-    ("ix_bisections_submitter_created_at", ["submitter", "created_at"]),
 )
 ENDED = ("ix_bisections_ended", "bisections", ["ended_at", "id"])
 BUILDS_BY_TIME = ("ix_builds_queued_at_key", "builds", ["queued_at", "key"])

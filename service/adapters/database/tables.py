@@ -74,7 +74,6 @@ class BisectionRow(Base):
         Index(None, "state", "created_at"),
         Index(None, "created_at", "id"),
         Index(None, "project", "created_at"),
-        Index(None, "submitter", "created_at"),
         _partial("ix_bisections_ended", ENDED, "ended_at", "id"),
     )
 
