@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
+from service.application.access import hash_of
 from service.domain.access import Caller, Session
 from service.domain.sign_in import Grant, Person, SignInRefused, granted
 
@@ -60,7 +61,7 @@ class SignIn:
                 advice="ask its operator: FIRSTBAD_SIGN_IN names who may",
             )
         text, now = secrets.token_urlsafe(32), self.clock.now()
-        session = Session(_hash(text), f"github:{person.login}", scope, now, now + timedelta(hours=HOURS))
+        session = Session(hash_of(text), f"github:{person.login}", scope, now, now + timedelta(hours=HOURS))
         with self.bisections.transaction() as tx:
             tx.forget_sessions(now)
             tx.save_session(session)
@@ -71,14 +72,14 @@ class SignIn:
         if not _TEXT.fullmatch(text):
             return None
         with self.bisections.reading() as tx:
-            found = tx.session(_hash(text))
+            found = tx.session(hash_of(text))
         if found is None or found.expires_at <= self.clock.now():
             return None
         return Caller(found.name, found.scope)
 
     def end(self, text: str) -> None:
         with self.bisections.transaction() as tx:
-            tx.remove_session(_hash(text))
+            tx.remove_session(hash_of(text))
 
 
 def csrf_of(text: str) -> str:
@@ -89,8 +90,3 @@ def csrf_of(text: str) -> str:
 
 def is_csrf_of(text: str, sent: str) -> bool:
     return hmac.compare_digest(csrf_of(text).encode(), sent.encode())
-
-
-def _hash(text: str) -> str:
-    """256 random bits need nothing slower."""
-    return hashlib.sha256(text.encode()).hexdigest()

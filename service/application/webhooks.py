@@ -51,12 +51,12 @@ class Webhooks(Work):
         return made
 
     def webhooks(self) -> tuple[Webhook, ...]:
-        with self.ports.bisections.transaction() as tx:
+        with self.ports.bisections.reading() as tx:
             return tx.webhooks()
 
     def webhook(self, id: str) -> Webhook:
         """Errors: NotFound."""
-        with self.ports.bisections.transaction() as tx:
+        with self.ports.bisections.reading() as tx:
             return tx.webhook(id)
 
     def remove_webhook(self, id: str) -> Webhook:
@@ -76,7 +76,7 @@ class Webhooks(Work):
 
     def deliver_notices(self) -> int:
         """What is due now, and how many that were. One webhook's are sent one after the other, and the others' beside
-        them; when one fails, the rest of that webhook waits for as long."""
+        them; when one fails, the rest of that webhook waits as long as after a first failure."""
         claimed = sorted(self._claim(), key=lambda message: str(message.payload["webhook"]))
         groups = [tuple(group) for _, group in groupby(claimed, lambda message: str(message.payload["webhook"]))]
         if groups:

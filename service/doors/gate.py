@@ -26,7 +26,6 @@ from service.doors.api import problems
 
 #: Where a balancer or an engine looks that has no token.
 OPEN_PATHS = frozenset({"/healthz"})
-_READING = ("GET", "HEAD", "OPTIONS")
 RETRY_AFTER_S = 5
 
 
@@ -85,7 +84,7 @@ class Gatekeeper:
             return await self._recognized(written, scope)
         if self.sign_in is not None and (found := await self._signed_in(self.sign_in, scope)) is not None:
             return found
-        if self.gate.public and scope["method"] in _READING:
+        if self.gate.public and scope["method"] in signing_in.READING:
             return Caller(_named("anyone from", scope), access.Scope.READ)
         raise Unauthenticated(
             "this needs a token",

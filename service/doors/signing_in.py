@@ -24,7 +24,8 @@ SESSION = f"{paths.API}/session"
 CSRF_HEADER = "X-CSRF-Token"
 #: Seconds that somebody may take to sign in at GitHub.
 PATIENCE_S = 600
-_READING = ("GET", "HEAD", "OPTIONS")
+#: Methods that change nothing.
+READING = ("GET", "HEAD", "OPTIONS")
 _NEXT = re.compile(r"/(?:bisections/[0-9A-Za-z_-]{1,64})?")
 _CODE = re.compile(r"[\x21-\x7e]{1,500}")
 
@@ -70,7 +71,7 @@ def cookie_of(sign_in: SignIn, header: str) -> str:
 def require_csrf(text: str, method: str, path: str, sent: str) -> None:
     """Of what a session asks for, all that changes something, but signing out, which has it in a form.
     Errors: WrongCsrf."""
-    if method not in _READING and path != SIGN_OUT and not is_csrf_of(text, sent):
+    if method not in READING and path != SIGN_OUT and not is_csrf_of(text, sent):
         raise WrongCsrf(
             f"{CSRF_HEADER} is missing or is not that of this session",
             field=CSRF_HEADER,
